@@ -26,7 +26,7 @@ async fn main() -> helve::Result<()> {
     let folder = tempfile::tempdir()?;
     let store = format!("sqlite:{}", folder.path().join("helve.db").display());
 
-    // An approver decides at once: a person at a terminal, a dialog, a policy of your own.
+    // An approver decides at once: a person at a terminal, a dialog, or your own policy.
     let approver = |request: ApprovalRequest| async move {
         println!("{} with {}?", request.tool, request.call.arguments);
         Decision::Edit(json!({"path": "old-notes.txt"}))
@@ -34,7 +34,7 @@ async fn main() -> helve::Result<()> {
     let mut agent = process(&store).await?.agent(model()).with_approver(approver);
     println!("{}", agent.run("Delete my notes").await?);
 
-    // Without an approver, the run waits in the store.
+    // Without an approver, the run pauses, and waits in the store.
     if let Err(waiting) = process(&store).await?.agent(model()).run("Delete my notes").await {
         println!("{waiting}");
     }

@@ -19,7 +19,7 @@ async fn add(
     a + b
 }
 
-/// Where to look.
+/// A shelf of the library.
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Shelf {
@@ -37,9 +37,9 @@ struct Book {
 /// Finds books by a word in their title.
 #[tool(idempotent, cache = "5m", output)]
 fn find_books(
-    /// A word of the title.
+    /// A word in the title.
     word: String,
-    /// Only this shelf; left out, all of them.
+    /// Search only this shelf; all shelves if omitted.
     shelf: Option<Shelf>,
 ) -> Vec<Book> {
     let science = [Book { title: "On the Origin of Species", year: 1859 }];
@@ -52,10 +52,10 @@ fn find_books(
     books.into_iter().filter(|book| book.title.to_lowercase().contains(&word.to_lowercase())).collect()
 }
 
-/// Empties a shelf. A person is asked first.
+/// Empties a shelf. Needs a person's approval.
 #[tool(permission = "confirm")]
 async fn clear_shelf(
-    /// The shelf.
+    /// The shelf to empty.
     shelf: Shelf,
 ) -> Result<String, ToolError> {
     match shelf {

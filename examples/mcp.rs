@@ -7,7 +7,7 @@
 use helve::mcp::{Mcp, McpServing};
 use helve::prelude::*;
 
-/// Greets someone.
+/// Greets a person.
 #[tool(idempotent)]
 fn greet(name: String) -> String {
     format!("Hello, {name}!")

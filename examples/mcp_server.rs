@@ -13,29 +13,29 @@ use helve::prelude::*;
 use helve::store::StoreHandle;
 use tokio::net::TcpListener;
 
-/// Greets someone.
+/// Greets a person.
 #[tool(idempotent)]
 async fn greet(
-    /// Whom to greet.
+    /// The name of the person.
     name: String,
 ) -> String {
     format!("Hello, {name}!")
 }
 
-/// Computes for a while.
+/// Runs for some seconds.
 #[tool(background)]
 async fn slow_compute(
-    /// How long it takes.
+    /// Duration in seconds.
     #[default(1)]
     seconds: u64,
-    /// What it is called in the result.
+    /// A label for the result.
     label: Option<String>,
 ) -> String {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     format!("{}: computed for {seconds} s", label.as_deref().unwrap_or("done"))
 }
 
-/// Fails.
+/// Always fails.
 #[tool(background)]
 async fn failing_job() -> Result<String, ToolError> {
     Err(ToolError::failed("the job does not work today"))

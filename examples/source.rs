@@ -11,7 +11,7 @@ use helve::prelude::*;
 use helve::tool::IntoTool;
 use tokio::sync::watch;
 
-/// Machines that are plugged in and out. For a list that only the program changes, use [`ListSource`] with `add` and `remove`.
+/// A source of machines that are plugged in and out. For a list that only the program changes, use [`ListSource`] with `add` and `remove`.
 struct Machines {
     id: SourceId,
     state: watch::Sender<SourceState>,

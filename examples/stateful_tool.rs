@@ -26,7 +26,7 @@ impl Index {
     #[tool(output, validate = check_paths)]
     fn index_files(
         &self,
-        /// Where the files are.
+        /// The paths of the files.
         paths: Vec<String>,
         cx: &CallContext,
     ) -> helve::Result<Indexed> {
@@ -54,7 +54,7 @@ impl Index {
     }
 }
 
-/// Runs before a person would be asked for approval.
+/// Checks the arguments before a person is asked for approval.
 fn check_paths(paths: &[String]) -> helve::Result<()> {
     if paths.is_empty() { Err("name at least one file".into()) } else { Ok(()) }
 }

@@ -172,7 +172,7 @@ fn an_agent_keeps_its_tools_while_a_server_waits() {
     let checked = scene.project.run(&["tools", "check"]);
     assert!(checked.status.success() && stdout(&checked).contains("the tool `far_ping` is not available"), "{}", stdout(&checked));
     let called = stderr(&scene.project.run(&["tools", "call", "far_ping"]));
-    assert!(called.contains("`far`, which may have it, is not connected: it is new or has changed"), "{called}");
+    assert!(called.contains("`far`, which may have the tool, is not connected: it is new or has changed"), "{called}");
 }
 
 /// The question shows what a file said before and what it says now, and the listings say that something waits.

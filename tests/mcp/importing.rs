@@ -47,7 +47,7 @@ fn what_is_there_stays_and_what_is_wrong_is_told() {
     assert!(stdout(&output).contains("skipped"), "{}", stdout(&output));
     assert!(written(&project, "clock").contains("mine"));
     let missing = project.run(&["mcp", "import", &file, "clocks"]);
-    assert!(stderr(&missing).contains("there is no server `clocks`"), "{}", stderr(&missing));
+    assert!(stderr(&missing).contains("there is no MCP server `clocks`"), "{}", stderr(&missing));
     project.write("bad.json", b"{\"mcpServers\": 7}");
     let bad = project.folder.path().join("bad.json").display().to_string();
     let refused = project.run(&["mcp", "import", &bad]);

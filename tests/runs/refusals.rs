@@ -17,7 +17,7 @@ fn refusals_are_said_with_what_to_do() {
         (unpaid, "quota", "no credit or quota left", "add credit"),
         (Failure::Auth, "auth", "rejected the API key", "check the provider's key"),
         (Failure::Quota, "quota", "no credit or quota left", "add credit"),
-        (Failure::ContextLength, "context_length", "longer than the model can read", "start a new conversation"),
+        (Failure::ContextLength, "context_length", "exceeds the model's context window", "start a new conversation"),
         (Failure::UnknownModel, "model_not_found", "no such model", "helve models"),
         (Failure::Filter, "filter", "refused the content", "rephrase the input"),
     ];
@@ -98,7 +98,7 @@ fn nobody_waits_for_ever() {
     );
     let ran = nobody.events(&["go"]);
     assert_eq!((ran.code, ran.end().1.as_str()), (Some(1), "network"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("127.0.0.1:9") && ran.stderr.contains("check that the server runs"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("127.0.0.1:9") && ran.stderr.contains("check that the server is running"), "{}", ran.stderr);
 }
 
 /// Answers in whatever way it is asked to, as long as the server supports it.

@@ -158,7 +158,7 @@ fn a_call_that_must_be_confirmed_waits_is_made_or_is_not() {
     assert!(asked["digest"].is_string() && asked["approval_id"].is_string() && asked["reason"].is_string(), "{asked}");
     assert_eq!(waiting.data("run_waiting")[0]["approvals"], json!([asked["approval_id"]]));
     assert_eq!(waiting.calls()[1].2, "42", "the other call is made");
-    assert!(waiting.stderr.contains("say needs approval") && waiting.stderr.contains("helve run --resume run_"), "{}", waiting.stderr);
+    assert!(waiting.stderr.contains("say needs approval") && waiting.stderr.contains("helve runs resume run_"), "{}", waiting.stderr);
     assert_eq!(scene.server.requests().len(), 1);
 
     let approved = careful().events(&["--approve", "yes", "say it"]);

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::terminal;
 
-/// Tools for LLM agents: one catalogue, one governed call path.
+/// Tools for LLM agents: one catalogue, one pipeline for all calls.
 #[derive(Parser)]
 #[command(name = "helve", version, max_term_width = 100)]
 pub struct Cli {
@@ -50,13 +50,13 @@ pub struct Global {
 }
 
 impl Global {
-    /// The model and store from the command line, which override the project's.
+    /// Returns the model and store from the command line, which override the project's.
     pub fn agent_choice(&self) -> AgentChoice {
         let model = ModelChoice { spec: self.model.clone(), local_only: self.local, record: self.record.clone() };
         AgentChoice { model, store: self.store.clone() }
     }
 
-    /// Prints a result: as JSON with `--json`, as text without.
+    /// Prints a result on stdout: `document` with `--json`, otherwise `text`.
     pub fn print(&self, document: Value, text: &str) {
         if self.json { terminal::json(document) } else { terminal::print(text) }
     }

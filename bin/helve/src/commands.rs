@@ -1,4 +1,4 @@
-//! One file for each command.
+//! The commands, one file for each; and the output of diagnostics, which many of them print.
 
 pub mod agents;
 pub mod approvals;
@@ -33,14 +33,14 @@ fn show_diagnostics(diagnostics: &[Diagnostic]) {
     }
 }
 
-/// Prints the errors of a project on stderr, and tools that await approval: the agent works without them.
+/// Prints the errors of a project on stderr, and tools that are not approved, which the agent cannot use.
 fn show_errors(workspace: &Workspace) {
     let errors = workspace.diagnostics().into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     show_diagnostics(&errors.collect::<Vec<_>>());
     show_withheld(workspace);
 }
 
-/// Prints on stderr which tools of MCP servers await approval.
+/// Prints on stderr which MCP servers have tools that are not approved.
 fn show_withheld(workspace: &Workspace) {
     for server in workspace.helve().mcp_servers().iter().filter(|server| server.withheld().next().is_some()) {
         let name = printable::escape_line(&server.name);
@@ -53,7 +53,7 @@ fn show_withheld(workspace: &Workspace) {
     }
 }
 
-/// A diagnostic for people: severity, place, message, the line, and a hint.
+/// Formats a diagnostic for people: severity, position, message, the line, and a hint.
 fn in_colour(diagnostic: &Diagnostic) -> String {
     let style = if diagnostic.severity == Severity::Error { BAD } else { CAREFUL };
     let place = diagnostic.file.as_deref().map(|file| {

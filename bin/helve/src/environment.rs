@@ -13,7 +13,7 @@ use helve::internal::environment;
 use helve::secret::password_in_url;
 use rustix::process::DumpableBehavior;
 
-/// Variables that libraries and the system look up in the environment. None of them is secret.
+/// Variables that stay in the environment, because libraries and the system look them up. None of them is secret.
 const PLAIN: [&str; 34] = [
     "CI",
     "CLICOLOR",
@@ -51,13 +51,14 @@ const PLAIN: [&str; 34] = [
     "USER",
 ];
 
-/// Maximum size of the environment: more than Linux allows.
+/// Maximum size of the environment, in bytes: more than Linux allows.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Hides the variables. Call it before anything else: afterwards `std::env` holds only the harmless variables.
+/// Hides the environment variables of this process from other processes. Call this function first: afterwards `std::env` contains only
+/// the variables in [`PLAIN`].
 ///
 /// # Errors
-/// Returns an error if the system does not tell where the variables are, or denies access. They stay readable then.
+/// Returns an error if the system does not report the address of the environment, or denies access. The variables then stay readable.
 pub fn hide() -> io::Result<()> {
     environment::install(std::env::vars_os());
     let erased = erase();
@@ -80,7 +81,7 @@ fn erase() -> io::Result<()> {
     memory.write_all_at(&block, begin)
 }
 
-/// The address range of the environment, from `/proc/PID/stat` (`proc_pid_stat(5)`).
+/// Parses the address range of the environment from `/proc/PID/stat` (`proc_pid_stat(5)`).
 fn address_range(stat: &str) -> Option<(u64, u64)> {
     // The second field, the program's name, may contain anything.
     let (_, fields) = stat.rsplit_once(')')?;

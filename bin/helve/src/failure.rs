@@ -20,7 +20,8 @@ pub const TERMINATED: u8 = 143;
 /// Exit status after SIGHUP.
 pub const HUNG_UP: u8 = 129;
 
-/// Prints what clap reports: help and version on stdout; usage errors on stderr and, with `--json`, as JSON.
+/// Prints what clap reports, and returns the exit status. Help and version go to stdout, usage errors to stderr and, with `--json`, also to
+/// stdout as JSON.
 pub fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().ansi().to_string();
     if !error.use_stderr() {
@@ -38,7 +39,7 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Why a command failed.
+/// The failure of a command.
 #[derive(Debug)]
 pub struct Failure {
     kind: &'static str,
@@ -109,17 +110,17 @@ impl From<StateError> for Failure {
 }
 
 impl Failure {
-    /// The command was valid and failed. Exit status 1.
+    /// Creates the failure of a valid command, with exit status 1.
     pub fn new(kind: &'static str, message: impl fmt::Display) -> Self {
         Self { kind, message: message.to_string(), hint: None, status: 1 }
     }
 
-    /// The command line is wrong. Exit status 2.
+    /// Creates the failure of an invalid command line, with exit status 2.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self { status: 2, ..Self::new("bad_request", message) }
     }
 
-    /// The user pressed Ctrl-C.
+    /// Creates the failure of a command that the user interrupted with Ctrl-C.
     pub fn interrupted(message: impl fmt::Display) -> Self {
         Self { status: INTERRUPTED, ..Self::new("cancelled", message) }
     }

@@ -1,4 +1,4 @@
-//! Logging to stderr, with secrets redacted, panics included.
+//! Logs to stderr, including panics, with secrets redacted.
 
 use std::io::{self, Write};
 
@@ -30,7 +30,7 @@ pub fn start(verbose: u8, redactor: &Redactor) {
     }));
 }
 
-/// Writes log lines without known secrets. Each `write` is one whole line.
+/// Writes log lines to stderr without known secrets. Each `write` must be one complete line.
 struct RedactingWriter(Redactor);
 
 impl<'a> MakeWriter<'a> for RedactingWriter {

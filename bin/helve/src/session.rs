@@ -1,4 +1,4 @@
-//! One agent at work for a person: `helve chat`, `run` and `demo` share it.
+//! A session of a person with one agent, which `helve chat`, `run` and `demo` share.
 
 pub mod approval_prompt;
 mod approver;
@@ -42,7 +42,7 @@ pub struct Session {
     pub ended: bool,
 }
 
-/// What a run starts from.
+/// The input of a run.
 #[derive(Clone, Copy)]
 pub enum RunInput<'a> {
     /// A new prompt.
@@ -57,13 +57,13 @@ pub struct SessionOptions<'a> {
     pub workspace: &'a Workspace,
     pub agent: Option<&'a str>,
     pub approve: Approve,
-    /// Reads decisions; without one, calls that need approval wait.
+    /// Reads decisions from the terminal; if `None`, calls that need approval wait.
     pub editor: Option<Arc<Mutex<Editor>>>,
     pub spinner: &'a Spinner,
 }
 
 impl Session {
-    /// Chooses the agent and its model.
+    /// Opens a session: chooses the agent and its model.
     pub async fn open(options: &SessionOptions<'_>) -> Result<Self, Failure> {
         let helve = options.workspace.helve();
         let opened = helve.open_agent(options.agent, &options.global.agent_choice()).await?;
@@ -84,12 +84,12 @@ impl Session {
         Ok(Self { agent, file: opened.file, ended: false })
     }
 
-    /// A session with an agent that no file describes.
+    /// Creates a session with an agent that no file describes.
     pub fn of(agent: Agent) -> Self {
         Self { agent, file: None, ended: false }
     }
 
-    /// Releases this process's leases in the store, after pending webhook notifications.
+    /// Sends pending webhook notifications, then releases this process's leases in the store.
     pub async fn close(&self, helve: &Helve) {
         helve.flush_webhook().await;
         if let Some(store) = self.agent.store()
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Runs the agent and shows what happens: events as JSON with `json`, else in the view. Ctrl-C cancels the run.
+    /// Runs the agent, and shows events as JSON lines with `json`, otherwise in the view. Ctrl-C cancels the run.
     pub async fn run(&mut self, input: RunInput<'_>, view: &mut RunView, json: bool) -> Result<Answer, AgentError> {
         self.ended = false;
         let mut stream = match input {
@@ -137,14 +137,15 @@ impl Session {
             Ok(_) => Ok(ExitCode::SUCCESS),
             Err(AgentError::Waiting(paused)) => {
                 for request in &paused.requests {
-                    let tool = printable::escape_line(&request.tool);
-                    let (what, how) = match request.input {
-                        Some(_) => ("requests input", "show|approve|deny"),
-                        None => ("needs approval", "approve|deny"),
+                    let (tool, id) = (printable::escape_line(&request.tool), request.id);
+                    let (what, input) = match request.input {
+                        Some(_) => (format!("requests input\n  show:    helve approvals show {id}"), " --arguments JSON"),
+                        None => ("needs approval".to_owned(), ""),
                     };
-                    terminal::note(&format!("waiting: {tool} {what}: helve approvals {how} {}", request.id));
+                    terminal::note(&format!("waiting: {tool} {what}"));
+                    terminal::note(&format!("  approve: helve approvals approve {id}{input}\n  deny:    helve approvals deny {id}"));
                 }
-                terminal::note(&format!("Then resume the run: helve run --resume {}", paused.run.id()));
+                terminal::note(&format!("  then:    helve runs resume {}", paused.run.id()));
                 Ok(ExitCode::from(3))
             }
             Err(AgentError::Stopped { reason: EndOfRun::Cancelled, .. }) => {

@@ -1,5 +1,5 @@
-//! The terminal: output with styles only on a terminal, untrusted text escaped, secrets redacted, and no panic on a broken
-//! pipe; prompts; and the widgets of its folder.
+//! Output and prompts on the terminal. Styles are used only on a terminal, untrusted text is escaped, secrets are redacted, and a broken
+//! pipe does not panic. The widgets are in the folder of this module.
 
 pub mod editor;
 pub mod language;
@@ -28,12 +28,12 @@ pub const CAREFUL: Style = AnsiColor::Yellow.on_default();
 /// Errors.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// Text in a style. The streams below strip styles if they do not write to a terminal.
+/// Returns text in a style. The functions below strip styles if they do not write to a terminal.
 pub fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A number with its noun: `1 tool`, `2 tools`.
+/// Returns a number with its noun: `1 tool`, `2 tools`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
@@ -54,27 +54,27 @@ pub fn cut(text: &str, width: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// The secrets that no output may show. Set once, before anything is printed.
+/// The redactor of all output. Set once, before anything is printed.
 static REDACTOR: OnceLock<Redactor> = OnceLock::new();
 
-/// Redacts these secrets in all output.
+/// Sets the redactor of all output.
 pub fn set_redactor(redactor: &Redactor) {
     let _ = REDACTOR.set(redactor.clone());
 }
 
-/// The redactor of all output.
+/// Returns the redactor of all output.
 pub fn redactor() -> &'static Redactor {
     REDACTOR.get_or_init(Redactor::default)
 }
 
-/// The secrets of this user's environment only.
+/// A redactor that knows only the secrets in environment variables.
 static ENVIRONMENT: LazyLock<Redactor> = LazyLock::new(|| {
     let redactor = Redactor::default();
     redactor.add_environment();
     redactor
 });
 
-/// Text without secrets.
+/// Returns the line with secrets redacted.
 pub fn clean(line: &str) -> Cow<'_, str> {
     redactor().clean(line).map_or(Cow::Borrowed(line), Cow::Owned)
 }
@@ -100,7 +100,7 @@ pub fn note_faintly(line: &str) {
     note(&styled(FAINT, line));
 }
 
-/// Prints one line on stderr that a person bases a decision on. Only secrets of the user's environment are redacted: a file
+/// Prints one line on stderr that a person bases a decision on. Only secrets in environment variables are redacted: a file
 /// of the project could declare any text a secret, and so hide it.
 pub fn note_exactly(line: &str) {
     let _ = writeln!(anstream::stderr(), "{}", ENVIRONMENT.clean(line).unwrap_or_else(|| line.to_owned()));
@@ -132,29 +132,29 @@ pub fn error(message: &str, hint: Option<&str>) {
 
 /// Rewrites the last line of stderr to show progress; an empty text clears it.
 pub fn progress(text: &str) {
-    // Styles are stripped by hand: the stream would strip the sequence that clears the line, too.
+    // Styles are stripped by hand, because the stream would also strip the sequence that clears the line.
     let mut stderr = io::stderr();
     let plain = anstream::AutoStream::choice(&stderr) == anstream::ColorChoice::Never;
     let text = if plain { clean(text) } else { styled(FAINT, &clean(text)).into() };
     let _ = write!(stderr, "\r\u{1b}[2K{text}").and_then(|()| stderr.flush());
 }
 
-/// Whether a person can be asked.
+/// Returns whether a person can be asked: stdin and stderr are terminals.
 pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Discards input that was typed before a prompt was shown: it cannot be an answer to it.
+/// Discards input that was typed before a prompt was shown: it cannot be a response to the prompt.
 pub fn discard_typed() {
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
 
-/// Whether stderr is a terminal.
+/// Returns whether stderr is a terminal.
 pub fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Width of the terminal on stdout; unlimited if stdout is not a terminal.
+/// Returns the width of the terminal on stdout in columns; unlimited if stdout is not a terminal.
 pub fn width() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(usize::MAX, |(width, _)| width.0.into())
 }

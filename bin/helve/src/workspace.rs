@@ -1,4 +1,4 @@
-//! What every command works with: the open project, and the runtime of its sources.
+//! The workspace of a command: the open project, and the async runtime of its sources.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tokio::runtime::Runtime;
 use crate::cli::Global;
 use crate::failure::{self, Failure};
 
-/// Timeout of a listing for servers that are still connecting.
+/// Time that a listing waits for servers that are still connecting.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout of a call for the server that may offer its tool.
+/// Time that a call waits for the server that may have its tool.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The open project, and the runtime of its sources.
+/// The open project, and the async runtime of its sources.
 pub struct Workspace {
     helve: Helve,
     /// `None` only while the workspace is dropped.
@@ -50,18 +50,18 @@ impl Workspace {
         Ok(Self { helve, runtime: Some(runtime) })
     }
 
-    /// The project.
+    /// Returns the open project.
     pub fn helve(&self) -> &Helve {
         &self.helve
     }
 
-    /// The project's report, after waiting for servers that are still connecting.
+    /// Returns the project's report, after waiting for servers that are still connecting.
     pub fn report(&self) -> Arc<ProjectReport> {
         self.settle();
         self.helve.project().unwrap_or_default()
     }
 
-    /// The project's errors and warnings.
+    /// Returns the project's errors and warnings.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         self.report().diagnostics.clone()
     }
@@ -72,7 +72,7 @@ impl Workspace {
         let _ = self.block_on(unless_interrupted(async { tokio::time::timeout(LIST_TIMEOUT, catalogue.settled()).await }));
     }
 
-    /// Waits for the tool of a server that is still connecting, up to a timeout; not for other servers.
+    /// Waits until `tool` is available, if a server that is still connecting may have it, up to a timeout.
     pub fn settle_for(&self, tool: &str) {
         let (catalogue, view) = (self.helve.catalogue(), View::default());
         let timeout = if catalogue.may_appear(tool) { CALL_TIMEOUT } else { LIST_TIMEOUT };
@@ -88,7 +88,7 @@ impl Workspace {
         let _ = self.block_on(unless_interrupted(async { tokio::time::timeout(timeout, found).await }));
     }
 
-    /// Opens the store.
+    /// Opens the store of the command line or the project.
     pub fn store(&self, global: &Global) -> Result<StoreHandle, Failure> {
         Ok(self.block_on(self.helve.open_store(global.store.as_deref()))?)
     }
@@ -102,10 +102,10 @@ impl Workspace {
     }
 }
 
-/// The runtime of one command.
+/// Creates the async runtime of one command.
 pub fn new_runtime() -> Result<Runtime, Failure> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| Failure::new("failed", format_args!("cannot start the runtime: {error}")))
+    built.map_err(|error| Failure::new("failed", format_args!("cannot start the async runtime: {error}")))
 }
 
 impl Drop for Workspace {
@@ -132,7 +132,7 @@ async fn kill_programs_on_signal() {
 #[cfg(not(unix))]
 async fn kill_programs_on_signal() {}
 
-/// Runs a future; Ctrl-C ends the process.
+/// Runs a future to completion. Ctrl-C ends the process.
 pub async fn unless_interrupted<T>(work: impl Future<Output = T>) -> T {
     tokio::select! {
         done = work => done,

@@ -38,7 +38,7 @@ const WORKER_CONCURRENCY: usize = 8;
 /// ```
 pub struct Agent(AgentState);
 
-/// Everything that a run uses.
+/// The fields of an [`Agent`], which its runs also use.
 pub(crate) struct AgentState {
     pub(crate) model: Arc<dyn DynModel>,
     pub(crate) options: AgentOptions,
@@ -53,28 +53,28 @@ pub(crate) struct AgentState {
     pub(crate) contexts: Contexts,
     pub(crate) tool_calls: ToolCallContext,
     pub(crate) approver: Option<Arc<dyn DynApprover>>,
-    /// The schema of a typed answer.
+    /// The JSON Schema that the answer must match; set during [`Agent::run_as`].
     pub(crate) output: Option<helve_core::Schema>,
     pub(crate) conversation: Conversation,
-    /// Calls in the results of the conversation, which the model may quote.
+    /// The calls that appear in tool results of the conversation, which the model may quote.
     pub(crate) quotes: Quotes,
-    /// The strategy that worked after another failed.
+    /// The strategy that worked after the first one failed.
     pub(crate) learned: Option<Strategy>,
-    /// Called with `learned`.
+    /// The callback for a new value of `learned`.
     pub(crate) on_strategy: Option<OnStrategy>,
-    /// The user on whose behalf it calls tools.
+    /// The user on whose behalf the agent calls tools.
     pub(crate) user: Option<Arc<str>>,
-    /// Values for its tools and layers.
+    /// Values that tools and layers read from the call context.
     pub(crate) extensions: Extensions,
-    /// The store of its runs.
+    /// The store of the agent's runs.
     pub(crate) store: Option<StoreHandle>,
     /// Whether the agent created the executor.
     owns_executor: bool,
-    /// Stops the worker of the agent and its forks when the last of them is dropped.
+    /// The guard that stops the worker when the agent and all its forks are dropped.
     worker: Option<Arc<DropGuard>>,
 }
 
-/// Omits messages and prompts.
+/// Formats the agent without messages and prompts, which may contain secrets.
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = &self.0;
@@ -85,10 +85,10 @@ impl std::fmt::Debug for Agent {
     }
 }
 
-/// Called when a run finds that another strategy works.
+/// A callback for the strategy that worked after the first one failed.
 pub(crate) type OnStrategy = Arc<dyn Fn(Strategy) + Send + Sync>;
 
-/// The table of tools for readers, built once for each list.
+/// A cache of the tool table that a [`helve_dialect::Reader`] needs, for the latest list of tools.
 #[derive(Default)]
 pub(crate) struct ToolTables(Option<(Arc<ModelTools>, Arc<ToolTable>)>);
 
@@ -106,7 +106,7 @@ impl ToolTables {
 }
 
 impl AgentState {
-    /// The tools of the next turn.
+    /// Returns the tools of the next turn.
     pub(crate) fn toolkit(&self) -> Result<Toolkit, AgentError> {
         match &self.selection {
             Some(selection) => Ok(self.catalogue.toolkit(selection, &self.view)?),
@@ -114,15 +114,15 @@ impl AgentState {
         }
     }
 
-    /// Starts a worker for background calls, unless the executor came with a store and so has its own workers. An agent without a store
-    /// has a queue in memory.
+    /// Starts a worker for background calls, unless the executor came with a store and so has its own workers. If there is no store, the
+    /// queue is in memory.
     pub(crate) fn accept_background_calls(&mut self) {
         if self.worker.is_none() && (self.executor.store().is_none() || self.owns_executor) {
             self.start_worker();
         }
     }
 
-    /// Starts a worker that lives as long as the agent, unless the agent or its `Helve` has one.
+    /// Starts a worker that stops with the agent, unless the agent or its `Helve` has one, or no tool runs in the background.
     pub(crate) fn start_worker(&mut self) {
         if self.worker.is_some() {
             return;
@@ -133,7 +133,7 @@ impl AgentState {
             return;
         }
         let store = self.executor.store().cloned().unwrap_or_else(StoreHandle::in_memory);
-        // If another agent with this executor was faster, its worker runs the queue.
+        // Fails if another agent has set a store on the shared executor: the worker of that agent runs the queue.
         if self.executor.use_store(store.clone()).is_ok() {
             let in_memory = store.is_in_memory();
             let worker = Worker::new(store, self.executor.clone(), self.catalogue.clone(), WORKER_CONCURRENCY);
@@ -153,7 +153,7 @@ impl Agent {
         agent
     }
 
-    /// Creates an agent with the selected tools of a catalogue, or all of them.
+    /// Creates an agent with the selected tools of a catalogue, or with all of them if `selection` is `None`.
     #[must_use]
     pub fn with_tools(model: impl DynModel, catalogue: Catalogue, executor: Executor, selection: Option<Selection>) -> Self {
         let tool_calls = ToolCallContext::default();
@@ -185,8 +185,8 @@ impl Agent {
         })
     }
 
-    /// Returns a copy of the agent with a new conversation. Both share the model, the tools and their limits, but not the contexts, which
-    /// belong to one conversation.
+    /// Returns a copy of the agent with a new conversation. The two agents share the model, the catalogue and the executor. Contexts are
+    /// not copied, because they belong to one conversation.
     #[must_use]
     pub fn fork(&self) -> Self {
         let state = &self.0;
@@ -206,10 +206,10 @@ impl Agent {
         })
     }
 
-    /// Adds a tool, from the next turn on. All agents that share the catalogue get it.
+    /// Adds a tool, from the next turn on. All agents that share the catalogue can use the tool.
     ///
     /// # Errors
-    /// [`AgentError::InvalidTool`] if its name or schema is invalid, or a tool of this name is already registered.
+    /// Returns [`AgentError::InvalidTool`] if the tool's name or schema is invalid, or a tool of this name is already registered.
     pub fn register_tool<Kind>(&mut self, tool: impl IntoTool<Kind>) -> Result<(), AgentError> {
         Ok(self.0.catalogue.register(tool)?)
     }
@@ -217,12 +217,12 @@ impl Agent {
     /// Adds several tools, from the next turn on: a value whose type has `#[tools]`, or a list.
     ///
     /// # Errors
-    /// If the name or schema of one is invalid. Then none is added.
+    /// Returns an error if the name or schema of a tool is invalid. In this case no tool is added.
     pub fn register_tools<Kind>(&mut self, tools: impl IntoTools<Kind>) -> Result<(), AgentError> {
         Ok(self.0.catalogue.register_all(tools)?)
     }
 
-    /// Replaces the tools of a source, from the next turn on.
+    /// Replaces the tools of the source named `source`, from the next turn on.
     pub fn update_tools(&mut self, source: &str, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) {
         let list = ListSource::new(source, []);
         list.set(SourceState::Ready(tools.into_iter().collect()));
@@ -230,57 +230,57 @@ impl Agent {
         self.0.catalogue.add_source(Arc::new(list));
     }
 
-    /// The conversation.
+    /// Returns the conversation.
     #[must_use]
     pub fn conversation(&self) -> &Conversation {
         &self.0.conversation
     }
 
-    /// Starts a new conversation, and returns the old one.
+    /// Starts a new conversation. Returns the old one.
     pub fn reset(&mut self) -> Conversation {
         self.0.tool_calls.clear();
         std::mem::take(&mut self.0.conversation)
     }
 
-    /// The model.
+    /// Returns the model.
     #[must_use]
     pub fn model(&self) -> &Arc<dyn DynModel> {
         &self.0.model
     }
 
-    /// Replaces the model, and keeps the conversation.
+    /// Replaces the model. The conversation stays; the learned strategy and the callback for strategies are removed.
     pub fn set_model(&mut self, model: impl DynModel) {
         self.0.model = Arc::new(model);
         (self.0.learned, self.0.on_strategy) = (None, None);
     }
 
-    /// The catalogue of its tools.
+    /// Returns the catalogue of the agent's tools.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.0.catalogue
     }
 
-    /// The executor of its calls.
+    /// Returns the executor of the agent's calls.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.0.executor
     }
 
-    /// The tools that it may use now.
+    /// Returns the tools that the agent may use now.
     ///
     /// # Errors
-    /// If it names an unknown tool or set.
+    /// Returns an error if the agent's selection names an unknown tool or tool set.
     pub fn toolkit(&self) -> Result<Toolkit, AgentError> {
         self.0.toolkit()
     }
 
-    /// The calls that it made, with their results.
+    /// Returns the latest calls of this conversation, with their results.
     #[must_use]
     pub fn tool_calls(&self) -> &ToolCallContext {
         &self.0.tool_calls
     }
 
-    /// The strategy that worked after another failed; `None` if none failed.
+    /// Returns the strategy that worked after the first one failed, or `None` if none failed.
     #[must_use]
     pub fn strategy(&self) -> Option<Strategy> {
         self.0.learned

@@ -1,4 +1,4 @@
-//! Contexts: pluggable parts of the prompt, which learn from tool results.
+//! Contexts: pluggable parts of the prompt that can change with the outcomes of calls.
 
 mod tool_calls;
 
@@ -11,21 +11,21 @@ use serde_json::Value;
 
 pub use self::tool_calls::{ToolCallContext, ToolCallRecord};
 
-/// An error of a context.
+/// An error that a context returns.
 pub type ContextError = Box<dyn Error + Send + Sync>;
 
 /// A part of the prompt that may change from turn to turn.
 pub trait Context: Send + Sync + 'static {
-    /// The name, for logs and the store.
+    /// Returns the name of the context, for logs and the store.
     fn id(&self) -> &str;
 
-    /// The text for the prompt; `None` if there is nothing to say.
+    /// Returns the text for the prompt, or `None` if there is none.
     ///
     /// # Errors
-    /// If there is no text because of an error. The run continues without it.
+    /// Returns an error if the text cannot be created. The run then continues without the text.
     fn render(&self) -> Result<Option<String>, ContextError>;
 
-    /// The state to store; `None` if there is none.
+    /// Returns the state to store, or `None` if there is none.
     fn save(&self) -> Option<Value> {
         None
     }
@@ -33,16 +33,16 @@ pub trait Context: Send + Sync + 'static {
     /// Restores the state that [`Self::save`] returned.
     ///
     /// # Errors
-    /// If the state is invalid. The context then starts empty.
+    /// Returns an error if the state is invalid. Helve then logs the error and keeps the context.
     fn restore(&mut self, saved: Value) -> Result<(), ContextError> {
         let _ = saved;
         Ok(())
     }
 
-    /// Called when a call has ended, was accepted, or was denied.
+    /// Updates the context after a call has ended, was accepted into the queue, or was denied.
     ///
     /// # Errors
-    /// If the context cannot use the outcome. Other contexts are called all the same.
+    /// Returns an error if the context cannot use the outcome. The other contexts still get the outcome.
     fn on_tool_call(&mut self, outcome: &Outcome) -> Result<(), ContextError> {
         let _ = outcome;
         Ok(())
@@ -67,7 +67,7 @@ impl Contexts {
         }
     }
 
-    /// The states of the contexts, by name.
+    /// Returns the states of the contexts, by name.
     pub(crate) fn save(&self) -> BTreeMap<String, Value> {
         let saved = |context: &dyn Context| guarded(context.id(), "save", || Ok(context.save())).flatten();
         self.0.iter().filter_map(|context| Some((context.id().to_owned(), saved(&**context)?))).collect()
@@ -92,7 +92,7 @@ impl Contexts {
     }
 }
 
-/// Appends a paragraph.
+/// Appends a paragraph to `into`.
 pub(crate) fn paragraph(into: &mut String, text: &str) {
     if !into.is_empty() && !text.is_empty() {
         into.push_str("\n\n");
@@ -100,13 +100,13 @@ pub(crate) fn paragraph(into: &mut String, text: &str) {
     into.push_str(text);
 }
 
-/// Calls a context. Returns `None`, and logs the error, if it fails.
+/// Calls a method of a context. Logs the error and returns `None` if the method fails or panics.
 fn guarded<T>(id: &str, action: &str, call: impl FnOnce() -> Result<T, ContextError>) -> Option<T> {
     caught(call).inspect_err(|error| log(id, action, error)).ok()
 }
 
 fn caught<T>(call: impl FnOnce() -> Result<T, ContextError>) -> Result<T, ContextError> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err("it panicked".into()))
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| Err("the context panicked".into()))
 }
 
 fn log(id: &str, action: &str, error: &ContextError) {

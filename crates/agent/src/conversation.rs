@@ -1,4 +1,4 @@
-//! A conversation: its messages, and the tools that a person allowed for all of it.
+//! A conversation: its messages, and the tools that a person allowed for the whole conversation.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use helve_core::{ConversationId, Digest, Message, Usage};
 use serde::{Deserialize, Serialize};
 
-/// The messages between an agent and a person. Every call in it has a result.
+/// The messages between an agent and a person. Every call in the messages has a result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Conversation {
     /// The id of the conversation.
@@ -16,7 +16,7 @@ pub struct Conversation {
     /// Digests of the tools that a person allowed for the whole conversation. A tool that changes needs approval again.
     #[serde(default)]
     pub allowed: BTreeSet<Digest>,
-    /// Tokens and cost.
+    /// Tokens and cost of all runs of the conversation.
     #[serde(default)]
     pub usage: Usage,
 }

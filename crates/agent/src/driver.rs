@@ -1,4 +1,4 @@
-//! Drives a run: sends requests to the model, runs the calls, asks people, and feeds what happens back into the run.
+//! Drives a run: applies its effects (requests to the model, calls, approval requests), and passes the results back as inputs.
 
 mod approvals;
 mod calls;
@@ -31,24 +31,25 @@ use crate::error::{AgentError, PausedRun};
 use crate::run::{Answer, Effect, Input, Run};
 use crate::stream::Outbox;
 
-/// Maximum number of tool events that wait to be emitted, and how many of them may be progress.
+/// Maximum number of tool events that wait to be emitted.
 const MAX_TOOL_EVENTS: usize = 1 << 14;
+/// Number of waiting tool events above which new progress events are dropped.
 const MAX_PROGRESS: usize = 256;
 
-/// Drives one run to its end.
+/// The driver of one run: performs its effects, and passes inputs to it.
 pub(crate) struct Driver<'a> {
     agent: &'a mut AgentState,
     run: Run,
     effects: Vec<Effect>,
     spare: Vec<Effect>,
-    /// Calls that start once the step that led to them is stored.
+    /// Calls of a stored run that start after the next commit.
     starting: Vec<(ToolCall, Option<Grant>)>,
     log: Option<Log>,
     outbox: Option<Outbox>,
     calls: Calls,
-    /// Requests that the approver is deciding.
+    /// Approval requests that the approver is deciding.
     deciding: FuturesUnordered<BoxFuture<'static, (ApprovalRequest, Decision, String)>>,
-    /// Requests without an approver.
+    /// Approval requests without a decision: there is no approver, or the approver decides later.
     open: Vec<ApprovalRequest>,
     environment: CallEnvironment,
     tool_events: Option<mpsc::Receiver<EventData>>,
@@ -59,12 +60,12 @@ pub(crate) struct Driver<'a> {
     done: Option<Result<Answer, AgentError>>,
 }
 
-/// Forwards the events of tools to the driver.
+/// An observer that forwards the events of tools to the driver.
 struct ToolObserver(mpsc::Sender<EventData>);
 
 impl Observer for ToolObserver {
     fn observe(&self, event: EventData) {
-        // Progress may be lost: a tool that reports faster than the listener reads must not fill the channel.
+        // Drop progress events rather than others, if a tool reports progress faster than the listener reads.
         let crowded = self.0.capacity() < MAX_TOOL_EVENTS - MAX_PROGRESS;
         if !(crowded && matches!(event, EventData::ToolProgress { .. })) {
             let _ = self.0.try_send(event);
@@ -120,7 +121,8 @@ impl<'a> Driver<'a> {
         self.drive().await
     }
 
-    /// The loop of the agent. It is longer than other functions because all that can happen meets in one `select!`.
+    /// Drives the run to its end: applies effects, then waits for the next input. This is one long function because a single `select!`
+    /// must wait for everything that can happen.
     async fn drive(mut self) -> Result<Answer, AgentError> {
         let model: Arc<dyn DynModel> = self.agent.model.clone();
         let mut deadline = self.agent.options.limits.timeout.map(|limit| Instant::now() + limit);
@@ -158,7 +160,7 @@ impl<'a> Driver<'a> {
                 self.flush().await;
                 return Err(AgentError::Waiting(Box::new(PausedRun { run: self.run, requests: self.open })));
             }
-            // The time that people need to decide does not count.
+            // The time that people need to decide does not count towards the time limit.
             let thinking = (!self.deciding.is_empty() && only_people_left).then(Instant::now);
             let commit_due = self.log.as_ref().is_some_and(Log::has_events);
             tokio::select! {
@@ -187,7 +189,7 @@ impl<'a> Driver<'a> {
                 result = response.next(&mut deltas), if !response.is_idle() => {
                     self.model_progress(result, &mut response, &deltas);
                     if response.is_idle() {
-                        // A whole response may be large, and is not needed while tools run.
+                        // Free the memory: a response may be large, and the driver does not need it while tools run.
                         deltas = Deltas::default();
                     }
                 }
@@ -205,7 +207,7 @@ impl<'a> Driver<'a> {
     /// Applies the effects that do not wait.
     fn apply(&mut self) {
         while !self.effects.is_empty() {
-            // The two lists are swapped, so that their memory is reused.
+            // Swap the two lists to reuse their memory.
             let mut effects = std::mem::replace(&mut self.effects, std::mem::take(&mut self.spare));
             for effect in effects.drain(..) {
                 match effect {
@@ -223,7 +225,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Starts a call; in a stored run, after its start is stored.
+    /// Starts a call. In a stored run the call starts after the next commit.
     fn start_call(&mut self, call: ToolCall, grant: Option<Grant>) {
         match self.log {
             Some(_) => self.starting.push((call, grant)),
@@ -231,7 +233,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Stores the steps that lead to calls and approval requests, then starts the calls.
+    /// Commits pending approval requests and the start of calls, then starts the calls.
     async fn start_calls(&mut self) -> Result<(), AgentError> {
         if !self.starting.is_empty() || self.log.as_ref().is_some_and(Log::has_requests) {
             self.commit(RunState::Running).await?;
@@ -246,7 +248,7 @@ impl<'a> Driver<'a> {
         let conversation = &mut self.agent.conversation;
         let known = conversation.messages.len();
         conversation.messages.extend_from_slice(self.run.messages().get(known..).unwrap_or_default());
-        // Only a strategy that the run had to change to is worth remembering.
+        // Remember a strategy only if the run had to change to it.
         let strategy = self.run.strategy();
         if strategy != self.run.settings().strategy && self.agent.learned.replace(strategy) != Some(strategy) {
             let called = catch_unwind(AssertUnwindSafe(|| self.agent.on_strategy.iter().for_each(|notify| notify(strategy))));
@@ -276,7 +278,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// The stored state of a run that is over.
+/// Returns the state to store for a run that has ended.
 fn state_of(done: &Result<Answer, AgentError>) -> RunState {
     match done {
         Ok(_) => RunState::Done,
@@ -285,7 +287,7 @@ fn state_of(done: &Result<Answer, AgentError>) -> RunState {
     }
 }
 
-/// Waits for a future; forever if there is none.
+/// Waits for the future, or forever if `future` is `None`.
 async fn or_pending<F: Future>(future: Option<F>) -> F::Output {
     match future {
         Some(future) => future.await,

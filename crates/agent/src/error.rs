@@ -1,4 +1,4 @@
-//! Errors of agents.
+//! Errors of agents, and paused runs.
 
 use helve_core::{ApprovalRequest, EndOfRun, ModelError, RunError, SpecError, StoreError};
 use helve_tools::ToolkitError;
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::Run;
 
-/// Why an agent gave no answer. A failed call is never the reason: the model gets the error and continues.
+/// Why a run ended or paused without an answer. A failed call is never the reason: the model gets the error and continues.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
     /// The request to the model failed.
     #[error(transparent)]
     Provider(#[from] ModelError),
-    /// The agent names an unknown tool or set.
+    /// The agent's selection names an unknown tool or tool set.
     #[error(transparent)]
     Tools(#[from] ToolkitError),
     /// A tool is invalid or already registered.
     #[error(transparent)]
     InvalidTool(#[from] SpecError),
-    /// The model's calls could not be read, even after a correction.
+    /// The model's calls could not be parsed, even after a correction.
     #[error("{0}")]
     Unreadable(String),
-    /// The model did not call a tool although the tool choice requires it, even after a correction.
+    /// The model did not call a tool although the tool choice requires a call, even after a correction.
     #[error("the model did not call a tool although one is required, even after a correction")]
     NoCall,
-    /// The answer does not fit the requested type, even after a correction.
-    #[error("the model's answer does not fit the type, even after a correction: {0}")]
+    /// The answer does not match the requested type, even after a correction.
+    #[error("the model's answer does not match the requested type, even after a correction: {0}")]
     WrongType(String),
     /// Native calls and structured output are both turned off.
-    #[error("both output strategies are off, so the agent cannot call any tool")]
+    #[error("the agent cannot call tools: set `function_calling` or `fallback_to_structured_output` to true in its `output_strategy`")]
     NoStrategy,
-    /// The run belongs to another conversation, or this one has continued without it.
-    #[error("the run belongs to another conversation, or this one has continued without it")]
+    /// The run belongs to another conversation, or the conversation has continued without the run.
+    #[error("the run belongs to another conversation, or the conversation has continued without the run")]
     OtherConversation,
     /// The run has already ended without an answer.
     #[error("the run has already ended")]
@@ -40,38 +40,38 @@ pub enum AgentError {
     /// The agent has no store for its runs.
     #[error("this agent has no store; set one with `Agent::with_store`, or create the agent from a `Helve` that has one")]
     NoStore,
-    /// The executor of the agent already has another store.
+    /// The agent's executor already has another store.
     #[error("the agent's executor already uses another store; runs and their background calls must share one")]
     OtherStore,
-    /// A stored run cannot be read or written.
+    /// The snapshot of a run cannot be serialised or deserialised.
     #[error("{0}")]
     Snapshot(String),
     /// The run stopped without an answer.
     #[error("{}", stopped(*reason))]
     Stopped {
-        /// The reason.
+        /// Why the run stopped.
         reason: EndOfRun,
         /// The text of the model so far.
         text: String,
     },
-    /// The store cannot be written or read. The run can be resumed from its last stored step.
+    /// The store failed. The run can be resumed from its last commit.
     #[error(transparent)]
     Storage(#[from] StoreError),
-    /// The run waits for people. Resume it with `Agent::resume`.
+    /// The run is paused until people decide its approval requests. Resume the run with [`Agent::resume`](crate::Agent::resume).
     #[error("run paused: {} approval(s) pending", .0.requests.len())]
     Waiting(Box<PausedRun>),
 }
 
-/// A run that waits for people. It can be stored and resumed by another process.
+/// A run that waits for decisions. A program can serialise a paused run, and resume it in another process.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct PausedRun {
-    /// The run.
+    /// The state of the run.
     pub run: Run,
-    /// The pending requests.
+    /// The pending approval requests.
     pub requests: Vec<ApprovalRequest>,
 }
 
-/// Omits arguments, which may contain secrets.
+/// Formats the run without arguments, which may contain secrets.
 impl std::fmt::Debug for PausedRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let requests: Vec<_> = self.requests.iter().map(|request| (request.id, &request.tool)).collect();
@@ -94,7 +94,7 @@ fn stopped(reason: EndOfRun) -> &'static str {
 }
 
 impl AgentError {
-    /// The kind, for programs.
+    /// Returns the kind of the error, a stable name for programs.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl AgentError {
         }
     }
 
-    /// What a person can do about it; `None` if there is nothing.
+    /// Returns what a person can do about the error, or `None` if Helve has no advice.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

@@ -1,18 +1,18 @@
-//! Fits a conversation to the context window of a model: the oldest tool results are shortened first.
+//! Fits a conversation into the context window of a model: shortens tool results, the oldest first.
 
 use std::sync::Arc;
 
 use helve_core::{Message, MessageBody, Part, printable};
 
-/// Bytes per token, a conservative estimate.
+/// Bytes per token, estimated low so that the estimate of tokens is high.
 const BYTES_PER_TOKEN: usize = 3;
-/// Size of a shortened result, in bytes.
+/// Size of a shortened tool result, in bytes.
 const SHORTENED: usize = 200;
-/// The share of the context window for messages; the rest is for instructions, tools and the response.
+/// The share of the context window for messages, as a fraction. The rest is for instructions, tools and the response.
 const SHARE: (usize, usize) = (3, 4);
 
-/// Returns the messages, with results shortened so that they fit. Each time the model refuses the conversation as too long, its size is
-/// halved.
+/// Returns the messages, with tool results shortened to fit into three quarters of `context_tokens`. `too_long` is how often the model
+/// has rejected the conversation as too long; each time halves the target size.
 pub(crate) fn fit(messages: &[Arc<Message>], context_tokens: Option<u32>, too_long: u32) -> Vec<Arc<Message>> {
     let mut fitted = messages.to_vec();
     if context_tokens.is_none() && too_long == 0 {
@@ -21,7 +21,7 @@ pub(crate) fn fit(messages: &[Arc<Message>], context_tokens: Option<u32>, too_lo
     let mut size: usize = messages.iter().map(|message| bytes(message)).sum();
     let known = context_tokens.map_or(usize::MAX, |tokens| tokens as usize * BYTES_PER_TOKEN / SHARE.1 * SHARE.0);
     let room = known.min(size >> too_long);
-    // The results of the last turn matter most: they are shortened last.
+    // The latest results matter most, so shorten the oldest first.
     for message in &mut fitted {
         if size <= room {
             break;

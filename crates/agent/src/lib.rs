@@ -1,4 +1,4 @@
-//! Agents: a run asks a model and executes its calls until it answers.
+//! Agents: a run sends requests to a model and runs the tool calls in its responses until the model answers.
 
 mod agent;
 mod context;

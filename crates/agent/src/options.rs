@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 /// Options of an agent.
 #[derive(Debug, Clone, helve_core::Setters)]
 pub struct AgentOptions {
-    /// The name, for events, errors and permission rules.
+    /// The name of the agent, for events, errors and permission rules.
     pub name: Option<Arc<str>>,
-    /// The system prompt.
+    /// The system prompt, without contexts and Helve's own instructions.
     pub system_prompt: Option<String>,
     /// Maximum number of model requests in one run.
     pub max_iterations: u32,
-    /// Whether the model may, must or must not call tools. A required call is the first one of a run.
+    /// Whether the model may, must or must not call tools. If a call is required, only the first call of a run is.
     pub tool_choice: ToolChoice,
     /// Temperature and other options of the model.
     pub generate_options: GenerateOptions,
-    /// The other limits of a run.
+    /// The limits of a run, besides `max_iterations`.
     pub limits: RunLimits,
-    /// The allowed strategies for calls.
+    /// The strategies that the model may use for calls.
     pub output_strategy: OutputStrategy,
     /// The language of Helve's own prompts.
     pub language: Language,
@@ -43,23 +43,23 @@ impl Default for AgentOptions {
     }
 }
 
-/// The limits of a run. Each ends it with its own reason.
+/// The limits of a run. A run that reaches a limit on calls, tokens, cost, time or repetitions ends with a reason that names the limit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, helve_core::Setters)]
 #[serde(default)]
 pub struct RunLimits {
-    /// Maximum number of calls.
+    /// Maximum number of calls in one run.
     pub max_calls: u32,
-    /// Maximum number of input and output tokens.
+    /// Maximum number of input and output tokens of one run, together.
     pub max_tokens: Option<u64>,
-    /// Maximum cost, in US dollars.
+    /// Maximum cost of one run, in US dollars.
     pub max_cost: Option<f64>,
-    /// Time limit.
+    /// Maximum duration of a run, without the time that people need to decide.
     pub timeout: Option<Duration>,
-    /// Maximum number of equal calls with equal results.
+    /// Number of equal calls with equal results that ends a run.
     pub same_calls: u32,
-    /// Maximum size of one result for the model, in bytes.
+    /// Maximum size of one tool result for the model, in bytes. Longer results are shortened.
     pub result_bytes: usize,
-    /// Maximum size of the conversation for the model, in tokens; by default the model's context window, if known.
+    /// Size of the context window, in tokens; by default that of the model, if known. Old tool results are shortened to fit.
     pub context_tokens: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Probes what a model can do.
+//! Probes which strategies a model supports.
 
 use std::sync::Arc;
 
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 use crate::strategy::Strategy;
 
-/// Enough for a call, and short on a slow machine.
+/// Maximum number of output tokens of a probe: enough for a call, and quick on a slow machine.
 const MAX_TOKENS: u32 = 300;
 
-/// The abilities that a model showed.
+/// The result of [`probe`]: the ways of calling tools that a model supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeResult {
-    /// The model called a function natively.
+    /// Whether the model called a function natively.
     pub native: bool,
-    /// The response fitted the schema of the request.
+    /// Whether the response matched the JSON Schema of the request.
     pub structured: bool,
 }
 
 impl ProbeResult {
-    /// The best strategy for calls.
+    /// Returns the best strategy that the model supports.
     #[must_use]
     pub fn strategy(self) -> Strategy {
         match (self.native, self.structured) {
@@ -33,10 +33,10 @@ impl ProbeResult {
     }
 }
 
-/// Asks a model to call a function, and to fill a schema.
+/// Probes a model with two requests: to call a function, and to answer according to a JSON Schema.
 ///
 /// # Errors
-/// If the requests fail.
+/// Returns an error if a request fails for another reason than a missing feature.
 pub async fn probe(model: &dyn DynModel) -> Result<ProbeResult, ModelError> {
     let native = attempt(model, &call_request()).await?.is_some_and(|response| response.called == "get_weather");
     let structured = model.info().constrains_output
@@ -52,7 +52,7 @@ struct ProbeResponse {
     called: String,
 }
 
-/// The response to a request; `None` if the model does not support it.
+/// Sends a request to the model. Returns `None` if the model does not support the feature.
 async fn attempt(model: &dyn DynModel, request: &ModelRequest) -> Result<Option<ProbeResponse>, ModelError> {
     let mut stream = match model.ask(request.clone()).await {
         Ok(stream) => stream,

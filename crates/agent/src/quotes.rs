@@ -1,4 +1,4 @@
-//! An index of the calls in the tool results of a conversation. It is built when needed, and extended with new messages.
+//! An index of the calls that appear in tool results of a conversation. The index is built on first use, and extended with new messages.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use helve_dialect::{Call, Dialect, QuotedCalls, ToolTable};
 
 use crate::run::result_in;
 
-/// The calls in the results of one conversation.
+/// The calls that appear in tool results of one conversation.
 #[derive(Default)]
 pub(crate) struct Quotes(Option<Index>);
 
@@ -15,24 +15,25 @@ struct Index {
     calls: QuotedCalls,
     tools: Arc<ToolTable>,
     dialect: String,
-    /// The number of messages that were read, and the last of them.
+    /// The number of messages that are in the index.
     read: usize,
+    /// The last message that is in the index.
     last: Option<Arc<Message>>,
 }
 
-/// Whether a call in text is a quotation.
+/// The result of checking whether a call in the message text is a quotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quotation {
-    /// It is in no result.
+    /// No tool result contains the call.
     No,
-    /// It is in a result.
+    /// A tool result contains the call.
     Yes,
-    /// The results contain too many calls to compare.
+    /// Unknown: the tool results contain too many calls to compare.
     Perhaps,
 }
 
 impl Quotes {
-    /// Looks up whether a call in text is in a result.
+    /// Returns whether a tool result in `messages` contains the call. Extends the index with new messages first.
     pub(crate) fn look_up(&mut self, call: &Call, messages: &[Arc<Message>], dialect: Dialect, tools: &Arc<ToolTable>) -> Quotation {
         let known = self.0.take().filter(|index| index.continues(messages, &dialect, tools));
         let index = self.0.insert(known.unwrap_or_else(|| Index::new(dialect, tools.clone())));
@@ -51,7 +52,7 @@ impl Index {
         Self { calls: QuotedCalls::new(dialect, tools.clone()), tools, dialect: name, read: 0, last: None }
     }
 
-    /// Returns whether the index was built from the first of these messages, and for these tools.
+    /// Returns whether the index was built from a prefix of `messages`, for the same dialect and tools.
     fn continues(&self, messages: &[Arc<Message>], dialect: &Dialect, tools: &Arc<ToolTable>) -> bool {
         let last = self.read.checked_sub(1).and_then(|last| messages.get(last));
         let same = match (&self.last, last) {
@@ -71,7 +72,7 @@ impl Index {
     }
 }
 
-/// Returns whether a result contains a text.
+/// Returns whether a tool result in `messages` contains `text`.
 pub(crate) fn is_in_result(text: &str, messages: &[Arc<Message>]) -> bool {
     let text = text.trim();
     !text.is_empty() && messages.iter().filter_map(|message| result_in(message)).any(|result| result.contains(text))

@@ -1,8 +1,8 @@
-//! A run: one agent answers one request. It is a state machine without input or output: what happened goes in as [`Input`],
-//! what to do comes out as [`Effect`].
+//! A run: one agent answering one request, as a state machine without input or output. The driver passes in what happened as an
+//! [`Input`]; the run returns what to do as [`Effect`]s.
 //!
-//! It can be stored between any two inputs and resumed in another process. A call that it announces gets exactly one outcome,
-//! and its history is always one that a model accepts: every call has a result.
+//! A run can be stored between any two inputs and resumed in another process. Each call that a run announces gets exactly one outcome.
+//! A model always accepts the history, because every call in it has a result.
 
 mod calls;
 mod effect;
@@ -45,21 +45,21 @@ pub struct RunSettings {
     pub model: Arc<str>,
     /// Maximum number of model requests.
     pub max_iterations: u32,
-    /// The other limits.
+    /// The limits besides `max_iterations`.
     pub limits: RunLimits,
     /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
-    /// The allowed strategies.
+    /// The strategies that the model may use for calls.
     pub output_strategy: OutputStrategy,
-    /// The first strategy.
+    /// The strategy of the first request.
     pub strategy: Strategy,
-    /// Whether the model's server can enforce a schema.
+    /// Whether the model's server can constrain the response to a JSON Schema.
     pub constrains_output: bool,
     /// The language of Helve's own prompts.
     pub language: Language,
 }
 
-/// One agent answers one request.
+/// One agent answering one request: a state machine that turns an [`Input`] into [`Effect`]s.
 #[derive(Clone, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts about the run so far")]
 pub struct Run {
@@ -74,26 +74,26 @@ pub struct Run {
     calls: u32,
     usage: Usage,
     guard: RepetitionGuard,
-    /// Corrections in a row.
+    /// Number of consecutive corrections.
     corrections: u32,
-    /// Call ids that the model has used. Models may repeat them.
+    /// Call ids that the model has used, to detect repeated ones.
     model_ids: BTreeSet<Arc<str>>,
-    /// Whether `run_waiting` was emitted for the current wait.
+    /// Whether the `run_waiting` event was emitted for the current pause.
     #[serde(rename = "waiting_told")]
     waiting_announced: bool,
-    /// Whether a request was repeated because its response broke off.
+    /// Whether a request was repeated because its response was incomplete.
     #[serde(rename = "asked_again")]
     repeated_request: bool,
     seq: u64,
-    /// How often the model refused the conversation because it is too long.
+    /// How often the model has rejected the conversation as too long.
     #[serde(rename = "refused")]
     too_long: u32,
     /// Whether a call was started in an earlier turn.
     has_called: bool,
-    /// Whether the model made a native call in this run or before. Then its text is not searched for calls.
+    /// Whether the model made a native call in this run or earlier in the conversation. If so, Helve does not search its text for calls.
     #[serde(default)]
     calls_natively: bool,
-    /// Whether the model was told that it quoted a call, and has made no call since.
+    /// Whether the run has explained to the model that a quoted call was not run, and the model has not called a tool since.
     #[serde(default, rename = "told_of_quotes")]
     quotes_explained: bool,
     /// Whether a listener or a store gets the events.
@@ -101,7 +101,7 @@ pub struct Run {
     watched: bool,
 }
 
-/// Omits messages and arguments, which may contain secrets.
+/// Formats the run without messages and arguments, which may contain secrets.
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let calls: Vec<_> = self.turn.slots.iter().map(|slot| (slot.call.id, &slot.call.tool)).collect();
@@ -121,7 +121,7 @@ enum Phase {
 }
 
 impl Run {
-    /// Creates a run that answers the last of these messages.
+    /// Creates a run that answers the last of `messages`.
     #[must_use]
     pub fn new(id: RunId, conversation: ConversationId, messages: Vec<Arc<Message>>, settings: RunSettings) -> Self {
         let strategy = settings.strategy;
@@ -151,56 +151,56 @@ impl Run {
         }
     }
 
-    /// Sets whether a listener or a store gets the events. If not, the large ones are not made.
+    /// Sets whether a listener or a store gets the events. If not, the run omits events that copy large values.
     #[must_use]
     pub fn watched(mut self, watched: bool) -> Self {
         self.watched = watched;
         self
     }
 
-    /// The id of the run.
+    /// Returns the id of the run.
     #[must_use]
     pub fn id(&self) -> RunId {
         self.id
     }
 
-    /// The conversation of the run.
+    /// Returns the id of the run's conversation.
     #[must_use]
     pub fn conversation(&self) -> ConversationId {
         self.conversation
     }
 
-    /// The messages of all complete turns.
+    /// Returns the messages of the conversation up to the last complete turn.
     #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 
-    /// The settings of the run.
+    /// Returns the settings of the run.
     #[must_use]
     pub fn settings(&self) -> &RunSettings {
         &self.settings
     }
 
-    /// The current strategy.
+    /// Returns the current strategy.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy
     }
 
-    /// The number of model requests so far.
+    /// Returns the number of requests to the model so far.
     #[must_use]
     pub fn turns(&self) -> u32 {
         self.turns
     }
 
-    /// Tokens and cost so far.
+    /// Returns the tokens and the cost so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// The sequence number of the next event.
+    /// Returns the sequence number of the next event. Deltas have the number of the event before them.
     pub fn next_seq(&mut self, event: &EventData) -> u64 {
         if !event.is_piece() {
             self.seq += 1;
@@ -208,19 +208,19 @@ impl Run {
         self.seq
     }
 
-    /// The text of the response so far.
+    /// Returns the text of the current response so far.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.turn.text
     }
 
-    /// How often the model refused the conversation because it is too long.
+    /// Returns how often the model has rejected the conversation as too long.
     #[must_use]
     pub fn too_long(&self) -> u32 {
         self.too_long
     }
 
-    /// The tool choice of this turn.
+    /// Returns the tool choice of this turn: `None` if the model must answer, and `Auto` after a required call has started.
     #[must_use]
     pub fn tool_choice(&self) -> ToolChoice {
         match &self.settings.tool_choice {
@@ -230,7 +230,7 @@ impl Run {
         }
     }
 
-    /// Returns whether a call waits for the decision about this request.
+    /// Returns whether a call waits for the decision about this approval request.
     #[must_use]
     pub fn is_waiting(&self, approval: ApprovalId) -> bool {
         self.phase != Phase::Over && self.turn.open_requests().contains(&approval)
@@ -242,7 +242,7 @@ impl Run {
         self.guard.must_answer
     }
 
-    /// Handles an input, and appends its effects.
+    /// Handles an input, and appends its effects to `effects`. Does nothing if the run has ended.
     pub fn handle(&mut self, input: Input<'_>, effects: &mut Vec<Effect>) {
         if self.phase == Phase::Over {
             return;
@@ -274,7 +274,7 @@ impl Run {
         }
     }
 
-    /// Returns whether the response may grow by this text. If not, it is broken off: the model may never stop by itself.
+    /// Returns whether the response has room for more text. If not, aborts the response, because the model may never stop by itself.
     fn has_room(&mut self, more: &str, effects: &mut Vec<Effect>) -> bool {
         let fits = self.turn.text.len() + self.turn.reasoning.len() + more.len() <= MAX_RESPONSE;
         if !fits {
@@ -315,7 +315,7 @@ impl Run {
         limits.max_cost.is_some_and(|max| spent >= max).then_some(EndOfRun::CostBudget)
     }
 
-    /// Changes to the next strategy. Returns `false` if there is none.
+    /// Changes to the next strategy. Returns `false` if there is none left.
     fn fall_back(&mut self, reason: &str, effects: &mut Vec<Effect>) -> bool {
         let Some(next) = self.strategy.next(self.settings.output_strategy, self.settings.constrains_output) else { return false };
         let (from, to) = (self.strategy.name().into(), next.name().into());
@@ -329,7 +329,7 @@ impl Run {
     }
 }
 
-/// The text of a user's message.
+/// Returns the text of a user message, or an empty text for other messages.
 fn user_text(message: &Message) -> Arc<str> {
     let MessageBody::User { parts } = message.body() else { return "".into() };
     let texts = parts.iter().filter_map(|part| if let Part::Text { text } = part { Some(&**text) } else { None });

@@ -7,7 +7,7 @@ use helve_core::{Deltas, EndReason, LanguageModel, ModelDelta, ModelError, Model
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// A model with scripted responses, one for each request. It remembers the requests.
+/// A model with scripted responses, one for each request. The model records the requests.
 #[derive(Clone)]
 pub struct ScriptedModel {
     info: ModelInfo,
@@ -29,24 +29,24 @@ impl std::fmt::Debug for ScriptedModel {
     }
 }
 
-/// One response of the script, made from the request.
+/// A function that creates one response of the script from the request.
 type ScriptedResponse = Box<dyn FnOnce(&ModelRequest) -> Result<ModelStream, ModelError> + Send>;
 
 impl ScriptedModel {
-    /// Creates a model without responses, which calls tools natively.
+    /// Creates a model without responses. The model supports native calls.
     #[must_use]
     pub fn new() -> Self {
         Self { info: ModelInfo::new("scripted"), state: Arc::default() }
     }
 
-    /// Changes the model's properties.
+    /// Changes the model's [`ModelInfo`].
     #[must_use]
     pub fn with_info(mut self, change: impl FnOnce(&mut ModelInfo)) -> Self {
         change(&mut self.info);
         self
     }
 
-    /// Adds a response with a text.
+    /// Adds a response with a text, streamed word by word.
     #[must_use]
     pub fn says(self, text: &str) -> Self {
         let mut deltas = Deltas::default();
@@ -56,7 +56,7 @@ impl ScriptedModel {
         self.ends(deltas, EndReason::Stop)
     }
 
-    /// Adds a response with native calls.
+    /// Adds a response with native calls, as pairs of tool name and arguments.
     #[must_use]
     pub fn calls<'a>(self, calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         let mut deltas = Deltas::default();
@@ -72,7 +72,7 @@ impl ScriptedModel {
         self.ends(deltas, EndReason::Calls)
     }
 
-    /// Adds a response with these deltas.
+    /// Adds a response that consists of `deltas`.
     #[must_use]
     pub fn gives(self, deltas: Deltas) -> Self {
         self.then(|_| Ok(deltas.into()))
@@ -93,19 +93,19 @@ impl ScriptedModel {
         self.then(|request| Ok(answer(request).into()))
     }
 
-    /// Adds a failure.
+    /// Adds a request that fails with `error`.
     #[must_use]
     pub fn fails(self, error: ModelError) -> Self {
         self.then(|_| Err(error))
     }
 
-    /// The requests so far.
+    /// Returns the requests so far.
     #[must_use]
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.state.lock().requests.clone()
     }
 
-    /// The number of unused responses. A test should expect none at its end.
+    /// Returns the number of unused responses. A test should check at its end that none are left.
     #[must_use]
     pub fn answers_left(&self) -> usize {
         self.state.lock().responses.len()
@@ -136,7 +136,7 @@ impl LanguageModel for ScriptedModel {
 
     async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         let next = self.state.lock().responses.pop_front();
-        let exhausted = || Err(ModelError::Refused("the script has no more responses".into()));
+        let exhausted = || Err(ModelError::Refused("the scripted model has no more responses".into()));
         let response = next.map_or_else(exhausted, |respond| respond(&request));
         self.state.lock().requests.push(request);
         response

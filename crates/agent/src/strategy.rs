@@ -1,6 +1,6 @@
-//! How calls travel between the agent and its model: natively, constrained by a schema, or as plain text.
+//! Call strategies: how the model writes calls, natively, constrained by a schema, or as plain text.
 //!
-//! Messages are stored in one form. Here they are converted to the form that the model understands.
+//! Messages are stored in one form. This module converts them to the form that the strategy requires.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The name of the strategy.
+    /// Returns the name of the strategy.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Strategy {
         }
     }
 
-    /// The first strategy of a run.
+    /// Returns the first strategy of a run: `learned` if the options allow it, else the best one that the model supports.
     pub(crate) fn first(wanted: OutputStrategy, info: &ModelInfo, learned: Option<Self>) -> Result<Self, AgentError> {
         if !wanted.function_calling && !wanted.fallback_to_structured_output {
             return Err(AgentError::NoStrategy);
@@ -62,7 +62,7 @@ impl Strategy {
         if self == Self::Native { wanted.function_calling } else { wanted.fallback_to_structured_output }
     }
 
-    /// The strategy after this one failed; `None` if there is none.
+    /// Returns the strategy to try after this one failed, or `None` if there is none.
     pub(crate) fn next(self, wanted: OutputStrategy, constrains_output: bool) -> Option<Self> {
         if !wanted.fallback_to_structured_output {
             return None;
@@ -74,7 +74,7 @@ impl Strategy {
         }
     }
 
-    /// The prompt for calls in text; `None` if calls are native.
+    /// Returns the prompt for calls as text, or `None` if calls are native.
     fn prompt(self, language: Language) -> Option<Prompt> {
         let form = match self {
             Self::Native => return None,
@@ -84,7 +84,7 @@ impl Strategy {
         Some(Prompt::new(form).language(language).structured(self == Self::Structured))
     }
 
-    /// The message about a malformed call.
+    /// Returns the message that tells the model about a malformed call.
     pub(crate) fn correction(self, malformed: &helve_dialect::Malformed, language: Language) -> String {
         match self.prompt(language) {
             Some(prompt) => prompt.malformed(malformed),
@@ -102,13 +102,13 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// Converts the messages and tools of one turn.
+/// A converter of the messages and tools of one turn to the form that the strategy requires.
 pub(crate) struct CallFormat<'a> {
     pub(crate) strategy: Strategy,
     pub(crate) info: &'a ModelInfo,
     pub(crate) tools: &'a Arc<ModelTools>,
     pub(crate) choice: ToolChoice,
-    /// Whether tools are forbidden because the model repeated its calls. A call is then not an answer.
+    /// Whether tools are forbidden because the model repeated its calls. Calls are still parsed, so that they do not count as an answer.
     pub(crate) must_answer: bool,
     /// Whether the model made a native call in this conversation.
     pub(crate) calls_natively: bool,
@@ -116,13 +116,14 @@ pub(crate) struct CallFormat<'a> {
 }
 
 impl CallFormat<'_> {
-    /// The instructions for calls in text.
+    /// Returns the instructions for calls as text. They are empty if calls are native.
     pub(crate) fn instructions(&self) -> String {
         let Some(prompt) = self.strategy.prompt(self.language) else { return String::new() };
         prompt.instructions(&self.prompt_tools(), self.prompt_choice())
     }
 
-    /// The note on the mark around results. Without tools there are no results; for calls in text, the instructions say it.
+    /// Returns a note on the `<untrusted>` tags around tool results. The note is empty without tools, and for calls as text, whose
+    /// instructions already contain it.
     pub(crate) fn results_note(&self) -> &'static str {
         if self.tools.is_empty() || self.strategy != Strategy::Native {
             return "";
@@ -155,7 +156,7 @@ impl CallFormat<'_> {
         }
     }
 
-    /// With a schema that allows calls and answers, small models keep calling. This reminds them to answer.
+    /// Returns a reminder to answer: small models keep calling tools if the schema allows both calls and answers.
     fn reminder(&self) -> &'static str {
         in_language(
             self.language,
@@ -164,7 +165,7 @@ impl CallFormat<'_> {
         )
     }
 
-    /// The reader of the response. If the model calls natively for certain, its text is not searched for calls.
+    /// Creates the reader of the response. The reader does not search the text for calls if the model certainly calls natively.
     pub(crate) fn reader(&self, table: &Arc<ToolTable>) -> Reader {
         let table = table.clone();
         let native = self.strategy == Strategy::Native;
@@ -194,7 +195,7 @@ impl CallFormat<'_> {
     }
 }
 
-/// The text in one of the two languages.
+/// Returns `english` or `chinese`, depending on the language.
 pub(crate) fn in_language<'a>(language: Language, english: &'a str, chinese: &'a str) -> &'a str {
     match language {
         Language::English => english,
@@ -202,7 +203,7 @@ pub(crate) fn in_language<'a>(language: Language, english: &'a str, chinese: &'a
     }
 }
 
-/// A message with its calls or results as text.
+/// Returns the message with its calls or results written as text.
 fn in_text(message: &Arc<Message>, prompt: Prompt, strategy: Strategy) -> Arc<Message> {
     match message.body() {
         MessageBody::Assistant { text, calls, .. } if !calls.is_empty() => {

@@ -14,37 +14,38 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::run::Answer;
 
-/// The events of a run. The last item is the event that ends it, or the error.
+/// A stream of the events of a run. The last item is the event that ends the run, or the error.
 ///
-/// The run makes progress only while the stream is polled, and stops if it is dropped. A stored run can then be resumed.
+/// The run makes progress only while the stream is polled. Dropping the stream stops the run; a stored run can be resumed later.
 pub struct RunStream<'a, A = ()> {
     run: Option<BoxFuture<'a, (A, Result<Answer, AgentError>)>>,
     outbox: Outbox,
     cancel: CancellationToken,
     answer: Option<Answer>,
-    /// The last item, after all events.
+    /// The error of the run, which is the last item after all events.
     error: Option<AgentError>,
-    /// The agent, once the run is over.
+    /// The agent, after the run has ended.
     agent: Option<A>,
 }
 
-/// A [`RunStream`] that owns its agent, so that it can be returned from a handler or moved into a task. The agent comes back at the
-/// end, with [`into_agent`](RunStream::into_agent).
+/// A [`RunStream`] that owns its agent, so that a handler can return the stream and a task can own it. At the end,
+/// [`into_agent`](RunStream::into_agent) returns the agent.
 pub type OwnedRunStream = RunStream<'static, Agent>;
 
-/// Events on their way from the run to its listener.
+/// The queue of events between a run and its listener.
 #[derive(Clone)]
 pub(crate) struct Outbox(Arc<Mutex<Queue>>);
 
 struct Queue {
     events: VecDeque<Event>,
-    /// Text and reasoning come in pieces: a secret may start in one piece and end in the next.
+    /// The redactor for pieces of text: a secret may start in one piece and end in the next.
     text: RedactedPieces,
+    /// The redactor for pieces of reasoning.
     reasoning: RedactedPieces,
 }
 
 impl Outbox {
-    /// Creates an outbox that removes the secrets of a redactor.
+    /// Creates an outbox that redacts secrets in text and reasoning.
     pub(crate) fn new(redactor: &Redactor) -> Self {
         Self(Arc::new(Mutex::new(Queue { events: VecDeque::new(), text: redactor.pieces(), reasoning: redactor.pieces() })))
     }
@@ -61,7 +62,7 @@ impl Outbox {
         self.0.lock().events.is_empty()
     }
 
-    /// Waits until the listener has read everything.
+    /// Waits until the listener has read all events.
     pub(crate) async fn flushed(&self) {
         // The listener polls the run again after it took the last event, so no waker is needed.
         std::future::poll_fn(|_| if self.is_empty() { Poll::Ready(()) } else { Poll::Pending }).await;
@@ -77,14 +78,14 @@ impl Queue {
             | EventData::RunFinished { .. }
             | EventData::RunFailed { .. }
             | EventData::RunWaiting { .. } => {
-                // The text is complete: what was held back comes before this event.
+                // The text is complete: emit the text that the redactor has held back before this event.
                 let reasoning = EventData::ReasoningDelta { text: self.reasoning.finish() };
                 let text = EventData::TextDelta { text: self.text.finish() };
                 for data in [reasoning, text] {
                     self.add(Event { data, ..event.clone() });
                 }
             }
-            // Other events do not end the text: half a secret must not show because a tool ended in its middle.
+            // Other events do not end the text: a tool that ends in the middle of a secret must not reveal its first half.
             _ => {}
         }
         self.add(event);
@@ -94,7 +95,7 @@ impl Queue {
         if is_empty(&event.data) {
             return;
         }
-        // Unread pieces of one call's arguments are joined.
+        // Join unread pieces of the arguments of one call.
         if let EventData::CallDelta { index, tool: None, arguments } = &event.data
             && let Some(Event { data: EventData::CallDelta { index: last, arguments: before, .. }, .. }) = self.events.back_mut()
             && last == index
@@ -117,8 +118,8 @@ impl<A> std::fmt::Debug for RunStream<'_, A> {
 }
 
 impl OwnedRunStream {
-    /// The agent; `None` if the stream is not over. To stop early and keep the agent, cancel the run with
-    /// [`canceller`](RunStream::canceller) and read to the end.
+    /// Returns the agent, or `None` if the stream has not ended. To stop early and keep the agent, cancel the run with
+    /// [`canceller`](RunStream::canceller) and read the stream to its end.
     #[must_use]
     pub fn into_agent(self) -> Option<Agent> {
         self.agent
@@ -130,13 +131,13 @@ impl<'a, A> RunStream<'a, A> {
         Self { run: Some(run), outbox, cancel, answer: None, error: None, agent: None }
     }
 
-    /// A token that cancels the run. The stream then ends in good order.
+    /// Returns a token that cancels the run. After cancellation the stream still emits the last events of the run.
     #[must_use]
     pub fn canceller(&self) -> CancellationToken {
         self.cancel.clone()
     }
 
-    /// The next piece of the answer's text. Other events are skipped.
+    /// Returns the next piece of the model's text, and skips other events. Returns `None` at the end of the stream.
     pub async fn next_text(&mut self) -> Option<Result<String, AgentError>>
     where
         A: Unpin,
@@ -150,10 +151,10 @@ impl<'a, A> RunStream<'a, A> {
         }
     }
 
-    /// Runs to the end.
+    /// Drives the run to its end, and returns the answer.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// Returns an error if there is no answer.
     pub async fn finish(mut self) -> Result<Answer, AgentError>
     where
         A: Unpin,
@@ -164,7 +165,7 @@ impl<'a, A> RunStream<'a, A> {
         self.answer.ok_or(AgentError::Over)
     }
 
-    /// The answer; `None` if the stream is not over or there is none.
+    /// Returns the answer, or `None` if the stream has not ended or there is no answer.
     #[must_use]
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_ref()

@@ -1,4 +1,4 @@
-//! Typed answers.
+//! Runs an agent for an answer of a given type.
 
 use helve_core::Schema;
 use schemars::JsonSchema;
@@ -8,7 +8,7 @@ use crate::agent::Agent;
 use crate::error::AgentError;
 use crate::user_input::UserInput;
 
-/// Runs the agent for an answer that fits a type. The model gets one correction.
+/// Starts a run, and parses its answer as a `T`. If the answer does not match the JSON Schema of `T`, the model gets one correction.
 pub(crate) async fn run_as<T: DeserializeOwned + JsonSchema>(agent: &mut Agent, input: UserInput) -> Result<T, AgentError> {
     let schema = Schema::of::<T>();
     let form = format!("Give your final answer as one JSON value of this JSON Schema and nothing else:\n{}", schema.text());
@@ -36,7 +36,7 @@ fn read<T: DeserializeOwned>(text: &str, schema: &Schema) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// The JSON in an answer: all of it, or the content of its first code fence.
+/// Returns the JSON in an answer: the content of the first code fence, or the whole text.
 fn json_in(text: &str) -> &str {
     let text = text.trim();
     let Some((_, rest)) = text.split_once("```") else { return text };

@@ -15,7 +15,7 @@ impl UserInput {
         self.0
     }
 
-    /// Adds a paragraph.
+    /// Appends a text part.
     pub(crate) fn with_text(mut self, text: &str) -> Self {
         self.0.push(Part::Text { text: text.into() });
         self

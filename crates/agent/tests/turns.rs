@@ -113,7 +113,7 @@ async fn a_thousand_calls_give_a_thousand_results_in_order() {
             _ if *tool == "nobody" => "no tool `nobody`".to_owned(),
             "hang" => "timeout".to_owned(),
             "panic" => format!("the tool panicked: [{number}]"),
-            "wary" if number % 2 == 1 => "the user said no".to_owned(),
+            "wary" if number % 2 == 1 => "the user denied the call".to_owned(),
             _ => format!("[{number}]"),
         };
         assert!(result.contains(&expected), "{arguments}: {result}");

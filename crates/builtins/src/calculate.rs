@@ -1,4 +1,4 @@
-//! Exact arithmetic with units. Expressions are untrusted, so every resource is limited.
+//! The tool `calculate`: exact arithmetic with units. Expressions are untrusted, so time, memory and size are limited.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,14 +10,15 @@ use serde::Serialize;
 
 /// Maximum length of an expression in characters.
 const MAX_LENGTH: usize = 500;
-/// Maximum nesting of brackets; the evaluator is recursive.
+/// Maximum nesting depth of brackets, because the evaluator is recursive.
 const MAX_DEPTH: usize = 32;
-/// The evaluator also recurses on operators; every expression that passes [`check`] fits this stack.
+/// Stack size of the evaluator, in bytes. It is enough for every expression that [`check`] accepts, because operators also recurse.
 const STACK: usize = 256 << 20;
 /// Maximum number of digits of a result.
 const MAX_RESULT: usize = 10_000;
+/// Maximum duration of a calculation.
 const MAX_TIME: Duration = Duration::from_secs(2);
-/// Maximum number of digits of a decimal exponent: the evaluator computes larger ones without checking for interruption.
+/// Maximum number of digits of a decimal exponent. The evaluator cannot be interrupted while it computes larger exponents.
 const MAX_EXPONENT_DIGITS: usize = 4;
 /// Maximum number of concurrent calculations, including cancelled ones that have not stopped yet.
 const MAX_RUNNING: usize = 4;
@@ -46,7 +47,8 @@ fn calculate(
     Output::of(&value).map(|output| output.with_text(text))
 }
 
-/// Rejects what the evaluator cannot handle: it can define functions, and a function may recurse forever.
+/// Rejects expressions that the evaluator cannot handle safely: definitions of functions, which may recurse forever, and operations that
+/// cannot be interrupted.
 fn check(expression: &str) -> Result<(), ToolError> {
     if expression.chars().count() > MAX_LENGTH {
         return Err(ToolError::invalid_parameters(format!("the expression has more than {MAX_LENGTH} characters; calculate it in steps")));
@@ -58,7 +60,7 @@ fn check(expression: &str) -> Result<(), ToolError> {
         )));
     }
     if let Some(bad) = unstoppable(expression) {
-        return Err(ToolError::invalid_parameters(format!("{bad} is not supported")));
+        return Err(ToolError::invalid_parameters(format!("{bad} is not supported in an expression")));
     }
     let mut depth = 0usize;
     for character in expression.chars() {
@@ -76,7 +78,7 @@ fn check(expression: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Operations that the evaluator cannot interrupt: shifts, dice and large decimal exponents.
+/// Returns the first operation that the evaluator cannot interrupt: a shift, dice or a large decimal exponent.
 fn unstoppable(expression: &str) -> Option<&'static str> {
     if expression.contains("<<") || expression.contains(">>") {
         return Some("a shift");
@@ -107,7 +109,7 @@ fn evaluate(expression: &str, deadline: &Deadline<'_>) -> Result<Calculation, To
     if deadline.should_interrupt() {
         return Err(ToolError::failed("the calculation timed out; use smaller numbers"));
     }
-    let result = result.map_err(|error| ToolError::failed(format!("cannot calculate this: {error}")))?;
+    let result = result.map_err(|error| ToolError::failed(format!("cannot calculate the expression: {error}")))?;
     let text = result.get_main_result();
     let (exact, value) = text.strip_prefix("approx. ").map_or((true, text), |rounded| (false, rounded));
     if value.is_empty() {
@@ -120,7 +122,7 @@ fn evaluate(expression: &str, deadline: &Deadline<'_>) -> Result<Calculation, To
     Ok(Calculation { result: value.to_owned(), exact })
 }
 
-/// Runs work on a thread with a large stack, whose memory is only committed as it is used.
+/// Runs a closure on a thread with a large stack. The operating system allocates the memory of the stack only when it is used.
 fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, ToolError> + Send) -> Result<T, ToolError> {
     static RUNNING: AtomicUsize = AtomicUsize::new(0);
     struct Slot;
@@ -131,7 +133,7 @@ fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, ToolError> + Send) ->
     }
     let slot = Slot;
     if RUNNING.fetch_add(1, Ordering::Relaxed) >= MAX_RUNNING {
-        return Err(ToolError::new(ErrorKind::RateLimited, "too many calculations are running").retry_after(MAX_TIME));
+        return Err(ToolError::new(ErrorKind::RateLimited, "too many calculations are running; try again later").retry_after(MAX_TIME));
     }
     let work = move || {
         let _slot = slot;

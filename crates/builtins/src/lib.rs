@@ -1,4 +1,4 @@
-//! The tools that come with Helve.
+//! Helve's built-in tools: `calculate`, `get_date`, `get_time` and `stop_response`.
 
 mod calculate;
 mod stop;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use helve_core::{DynTool, function};
 
-/// All built-in tools, sorted by name.
+/// Returns all built-in tools, sorted by name.
 #[must_use]
 pub fn tools() -> Vec<Arc<dyn DynTool>> {
     function::linked(module_path!())

@@ -1,4 +1,4 @@
-//! Lets the model end its run.
+//! The tool `stop_response`, with which the model ends its run.
 
 use helve_core::tool;
 

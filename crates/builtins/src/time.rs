@@ -1,4 +1,4 @@
-//! The current time and date, in any time zone.
+//! The tools `get_time` and `get_date`: the current time and date in any time zone.
 
 use helve_core::{ToolError, tool};
 use jiff::Zoned;

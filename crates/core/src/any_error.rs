@@ -1,11 +1,11 @@
-//! An error type for tools that use `?` on errors of any type.
+//! The error type [`AnyError`], for tools that use `?` on errors of any type.
 
 use std::error::Error;
 use std::{fmt, iter};
 
 use crate::error::{ErrorKind, ToolError};
 
-/// A result for tools that fail with errors of different types.
+/// The result of a tool that fails with errors of different types.
 ///
 /// ```
 /// fn port(text: &str) -> helve_core::Result<u16> {
@@ -16,14 +16,14 @@ use crate::error::{ErrorKind, ToolError};
 /// ```
 pub type Result<T, E = AnyError> = std::result::Result<T, E>;
 
-/// Any error of a tool. `?` converts errors, texts and boxed errors into it.
+/// An error of any type in a tool. `?` converts errors, strings and boxed errors into it.
 ///
 /// A [`ToolError`] keeps its kind, even as the [`source`](Error::source) of another error. All other errors are [`ErrorKind::Failed`].
-/// As in `anyhow`, the type itself does not implement [`Error`]; otherwise `?` could not convert every error.
+/// Like `anyhow::Error`, `AnyError` does not implement [`Error`]; otherwise `?` could not convert every error.
 pub struct AnyError(ToolError);
 
 impl AnyError {
-    /// The kind of error that the call fails with.
+    /// Returns the kind of error that the call fails with.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind()
@@ -56,7 +56,7 @@ impl fmt::Display for AnyError {
     }
 }
 
-/// Shows the message and the causes below it, for a `main` that returns the error.
+/// Writes the message and the causes below it, for a `main` that returns the error.
 impl fmt::Debug for AnyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")?;
@@ -64,26 +64,26 @@ impl fmt::Debug for AnyError {
     }
 }
 
-/// The first [`ToolError`] in a chain of errors, with the message of the whole chain.
+/// Returns the first [`ToolError`] in a chain of errors, with the message of the whole chain.
 pub(crate) fn known(error: &(dyn Error + 'static)) -> Option<ToolError> {
     let known = chain(error).find_map(|link| link.downcast_ref::<ToolError>())?;
-    // The kind is shown beside the message, so it must not be inside it as well.
+    // `Display` writes the kind before the message, so the message must not contain the kind again.
     let message = words(error).replace(&known.to_string(), known.message());
     let message = if message.contains(known.message()) { message } else { format!("{message}: {}", known.message()) };
     Some(known.clone().with_message(message))
 }
 
-/// The text of an error. In the alternate form some error types include their causes.
+/// Returns the message of an error in the alternate form, in which some error types include their causes.
 pub(crate) fn words(error: impl fmt::Display) -> String {
     format!("{error:#}")
 }
 
-/// An error and its causes.
+/// Returns an iterator over an error and its causes.
 pub(crate) fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |link| (*link).source())
 }
 
-/// The causes of an error whose own text is already the message.
+/// The causes of an error whose own message is already the message of the [`ToolError`].
 struct Causes(Box<dyn Error + Send + Sync>);
 
 impl fmt::Display for Causes {

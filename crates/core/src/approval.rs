@@ -1,4 +1,4 @@
-//! Approval requests, and the grant that opens exactly one call.
+//! Approval requests, and the grant that permits exactly one call.
 
 use std::sync::Arc;
 
@@ -15,39 +15,39 @@ use crate::json::canonical;
 use crate::source::SourceId;
 use crate::spec::ToolSpec;
 
-/// A call that waits for a person. It can be stored, shown elsewhere and decided days later.
+/// A request to a person: to approve a call, or to give the input that a tool needs. It can be stored, and decided days later elsewhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
-    /// Its id.
+    /// The id of the request.
     pub id: ApprovalId,
     /// The exact call that will run.
     pub call: ToolCall,
     /// The tool's name in the catalogue.
     pub tool: Arc<str>,
-    /// Binds the decision to this call, its arguments and the definition of its tool.
+    /// The digest that binds the decision to this call, its arguments and the definition of its tool.
     pub digest: Digest,
     /// Why the call needs approval.
     pub reason: String,
-    /// Who made the call.
+    /// The caller that made the call.
     pub caller: Caller,
     /// When the request was created.
     pub asked_at: Timestamp,
-    /// When the request expires; `None` for never.
+    /// When the request expires; `None` if never.
     pub expires_at: Option<Timestamp>,
-    /// The input that the tool needs. With it, the request is for input and not for approval.
+    /// The input that the tool needs. If set, the request asks for this input instead of an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Box<InputNeeded>>,
 }
 
 impl ApprovalRequest {
-    /// A request to approve a call.
+    /// Creates a request to approve a call.
     #[must_use]
     pub fn new(call: ToolCall, source: &SourceId, spec: &ToolSpec, caller: Caller, reason: String) -> Self {
         let (tool, digest) = (spec.name().clone(), call_digest(&call, source, spec));
         Self { id: ApprovalId::mint(), call, tool, digest, reason, caller, asked_at: Timestamp::now(), expires_at: None, input: None }
     }
 
-    /// A request for the input that a running call needs.
+    /// Creates a request for the input that a running call needs.
     #[must_use]
     pub fn about_input(call: ToolCall, source: &SourceId, spec: &ToolSpec, caller: Caller, needed: InputNeeded) -> Self {
         let digest = input_digest(call_digest(&call, source, spec), &needed.state);
@@ -55,7 +55,7 @@ impl ApprovalRequest {
         Self { digest, input: Some(Box::new(needed)), ..request }
     }
 
-    /// The grant of a decision, for the executor; `None` for [`Decision::Later`].
+    /// Turns a decision into a grant for the executor. Returns `None` for [`Decision::Later`].
     #[must_use]
     pub fn grant(&self, decision: Decision, by: impl Into<String>) -> Option<Grant> {
         Some(match decision {
@@ -68,7 +68,7 @@ impl ApprovalRequest {
         })
     }
 
-    /// The grant of a person's response to an input request.
+    /// Turns a person's response to an input request into a grant.
     #[must_use]
     pub fn resolve_with(&self, written: &Value, by: impl Into<String>) -> Grant {
         let mut grant = self.resolve(Verdict::Approve, by);
@@ -78,12 +78,12 @@ impl ApprovalRequest {
         grant
     }
 
-    /// The grant of a verdict. If the request has expired, so has the grant.
+    /// Turns a verdict into a grant. If the request has expired, the verdict of the grant is [`Verdict::Expired`].
     #[must_use]
     pub fn resolve(&self, verdict: Verdict, by: impl Into<String>) -> Grant {
         let late = self.expires_at.is_some_and(|end| end <= Timestamp::now());
         let verdict = if late { Verdict::Expired } else { verdict };
-        // Approval without a response means the defaults of the schema.
+        // Approval without a response means that the schema's defaults apply.
         let given = self.input.as_ref().map(|needed| match verdict {
             Verdict::Approve => needed.give(&Value::Null),
             Verdict::Deny | Verdict::Expired => needed.decline(),
@@ -92,7 +92,7 @@ impl ApprovalRequest {
     }
 }
 
-/// The verdict on a request.
+/// The recorded result of a request: approved, denied or expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -100,37 +100,37 @@ pub enum Verdict {
     Approve,
     /// The call must not run.
     Deny,
-    /// The request expired.
+    /// The request expired before a person decided.
     Expired,
 }
 
-/// The decision on a request. It opens the call with its digest, and only once.
+/// A decision on a request, bound to one call. It permits the call with the same digest, once.
 ///
-/// It is deliberately not `Clone`: the call that it opens uses it up.
+/// A grant is deliberately not `Clone`: the call that it permits consumes it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The request.
+    /// The id of the request that was decided.
     pub approval_id: ApprovalId,
-    /// Digest of the call that was shown.
+    /// The digest of the call that the person saw.
     pub digest: Digest,
-    /// The verdict.
+    /// The verdict on the request.
     #[serde(rename = "decision")]
     pub verdict: Verdict,
-    /// A message for the model, on denial.
+    /// On denial: a message for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Who decided.
+    /// The name of the person or program that decided.
     pub by: String,
-    /// The response to the tool's input request.
+    /// The response to the tool's input requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<InputResponse>,
-    /// Arguments that replace those that were shown.
+    /// Arguments that replace those that the person saw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
 }
 
 impl Grant {
-    /// Sets a message for the model.
+    /// Sets the message for the model.
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
@@ -138,13 +138,13 @@ impl Grant {
     }
 }
 
-/// The digest of a grant for an input request: the call, and the state at which it stopped.
+/// Returns the digest of an input request: that of the call and of the state at which the tool stopped.
 #[must_use]
 pub fn input_digest(call: Digest, state: &Value) -> Digest {
     Digest::of([call.as_bytes().as_slice(), canonical(state).as_bytes()])
 }
 
-/// The digest of a grant for a call: its id, the tool's source, definition and implementation, and the canonical arguments.
+/// Returns the digest of a call: of its id, the tool's source, definition and implementation, and the canonical arguments.
 #[must_use]
 pub fn call_digest(call: &ToolCall, source: &SourceId, spec: &ToolSpec) -> Digest {
     let id = call.id.to_string();

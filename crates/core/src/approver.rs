@@ -1,4 +1,4 @@
-//! Who decides approval requests and input requests at once.
+//! Approvers, which decide approval requests and input requests while the call waits.
 
 use std::panic::AssertUnwindSafe;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::approval::ApprovalRequest;
 
-/// Decides requests while the call waits: a person at a terminal, a policy of your own, a closure.
+/// Decides requests while the call waits: a person at a terminal, a custom policy, a closure.
 ///
 /// ```
 /// use helve_core::{ApprovalRequest, Approver, Decision};
@@ -24,10 +24,10 @@ use crate::approval::ApprovalRequest;
     note = "implement `Approver`, or use a closure that takes an `ApprovalRequest` and returns a future of `Decision`"
 )]
 pub trait Approver: Send + Sync + 'static {
-    /// Decides one request. Other calls continue meanwhile.
+    /// Decides one request. Meanwhile other calls continue.
     fn decide(&self, request: &ApprovalRequest) -> impl Future<Output = Decision> + Send;
 
-    /// The name that is stored with its decisions.
+    /// Returns the name that is stored with the approver's decisions.
     fn name(&self) -> String {
         "user".to_owned()
     }
@@ -43,12 +43,12 @@ where
     }
 }
 
-/// An [`Approver`] behind a pointer. Every approver implements it.
+/// An [`Approver`] behind a pointer. Every approver implements this trait.
 pub trait DynApprover: Send + Sync + 'static {
     /// Decides one request.
     fn decide_boxed<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Decision>;
 
-    /// The name that is stored with its decisions.
+    /// Returns the name that is stored with the approver's decisions.
     fn recorded_as(&self) -> String;
 }
 
@@ -62,9 +62,9 @@ impl<A: Approver> DynApprover for A {
     }
 }
 
-/// Asks an approver. If it panics, the request stays pending.
+/// Lets an approver decide a request. Returns [`Decision::Later`] if the approver panics, so the request stays pending.
 pub async fn decide_safely(approver: &dyn DynApprover, request: &ApprovalRequest) -> Decision {
-    // Created inside, because creating the future may panic as well.
+    // Inside an async block, because creating the future may also panic.
     let decision = AssertUnwindSafe(async { approver.decide_boxed(request).await }).catch_unwind().await;
     decision.unwrap_or_else(|_| {
         tracing::error!(request = %request.id, tool = &*request.tool, "the approver panicked; the request stays pending");
@@ -72,22 +72,22 @@ pub async fn decide_safely(approver: &dyn DynApprover, request: &ApprovalRequest
     })
 }
 
-/// A person's decision on a request.
+/// A decision on a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// The call may run.
     Approve,
-    /// This and every other call of the tool in the conversation may run.
+    /// This call and all later calls to the tool in this conversation may run.
     Always,
     /// The call must not run.
     Deny {
         /// A message for the model.
         reason: Option<String>,
     },
-    /// The call may run with these arguments instead. For an input request, this is the response.
+    /// The call may run with these arguments instead. For an input request: the response.
     Edit(Value),
-    /// No decision yet: the call and its run wait.
+    /// No decision yet: the request stays pending, and the call and its run wait.
     Later,
-    /// The request expired.
+    /// The request expired before a person decided.
     Expired,
 }

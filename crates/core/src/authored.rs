@@ -1,6 +1,4 @@
-//! Shared fields of tool files: parameters in the short form, rules, secrets, and errors with their place in the file.
-//!
-//! Every kind of tool file has these fields, so they mean the same everywhere.
+//! Fields that all kinds of tool files share: parameters, rules, secrets, selection. Also the error that locates a mistake in a file.
 
 mod parameters;
 mod rules_fields;
@@ -16,20 +14,20 @@ pub use self::selection::SelectionFields;
 use crate::schema::Schema;
 use crate::spec::ToolSpec;
 
-/// A mistake in a file, by the field it is in.
+/// A mistake in a field of a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FieldError {
     /// The field, as a JSON pointer into the file.
     pub path: String,
-    /// What is wrong.
+    /// What is wrong with the field.
     pub message: String,
-    /// How to fix it.
+    /// How to fix the mistake.
     pub hint: Option<String>,
 }
 
 impl FieldError {
-    /// A mistake in a field.
+    /// Creates an error for a field, without a hint.
     #[must_use]
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { path: path.into(), message: message.into(), hint: None }
@@ -43,10 +41,10 @@ impl FieldError {
     }
 }
 
-/// The spec of a tool that a file defines in the fields `name`, `title`, `description`, `parameters` and `output`.
+/// Creates the spec of a tool from the fields `name`, `title`, `description`, `parameters` and `output` of a file.
 ///
 /// # Errors
-/// The invalid field.
+/// If a field is invalid. The error names the first invalid field.
 pub fn read_spec(
     name: &str,
     title: Option<&str>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
-/// Exponential backoff with jitter: each delay is about twice as long as the one before, up to the longest.
+/// Exponential backoff with jitter: each delay is about twice the previous one, up to a maximum.
 ///
 /// ```
 /// use std::time::Duration;
@@ -21,19 +21,19 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A backoff that starts with the delay `first`.
+    /// Creates a backoff that starts with the delay `first` and never exceeds `longest`.
     #[must_use]
     pub fn new(first: Duration, longest: Duration) -> Self {
         let builder = ExponentialBuilder::default().with_min_delay(first).with_max_delay(longest).with_jitter().without_max_times();
         Self { delays: builder.build(), builder, longest }
     }
 
-    /// The next delay.
+    /// Returns the next delay.
     pub fn delay(&mut self) -> Duration {
         self.delays.next().map_or(self.longest, |delay| delay.min(self.longest))
     }
 
-    /// Starts again with the first delay. Call it after a success.
+    /// Starts again with the first delay. Call this after a success.
     pub fn reset(&mut self) {
         self.delays = self.builder.build();
     }

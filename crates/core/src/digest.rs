@@ -1,4 +1,4 @@
-//! SHA-256 digests: of specs, and of the exact calls that people approve.
+//! SHA-256 digests of specs and of the calls that people approve.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of some parts. Each part is preceded by its length, so that different lists never collide.
+    /// Computes the digest of a list of parts. Each part is preceded by its length, so that different lists have different digests.
     #[must_use]
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hash = Sha256::new();
@@ -22,19 +22,19 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
-    /// The bytes of the digest.
+    /// Returns the bytes of the digest.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// A writer that computes the digest of everything written to it.
+/// A writer that computes the digest of all bytes written to it.
 #[derive(Debug, Default)]
 pub struct Digester(Sha256);
 
 impl Digester {
-    /// The digest of everything that was written.
+    /// Returns the digest of all bytes written so far.
     #[must_use]
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
@@ -63,9 +63,9 @@ impl fmt::Display for Digest {
     }
 }
 
-/// A text that is not 64 hexadecimal digits.
+/// The error for a string that is not 64 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a digest is 64 hexadecimal digits")]
+#[error("not a digest: expected 64 hexadecimal digits")]
 pub struct DigestError;
 
 impl FromStr for Digest {

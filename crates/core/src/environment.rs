@@ -1,8 +1,8 @@
-//! The environment variables of this process.
+//! The environment variables of this process, as Helve reads them.
 //!
-//! The operating system shows the initial environment of a process to other processes of the same user. A program that moves its
-//! variables elsewhere for that reason installs them here, and all of Helve reads them from here. By default this is `std::env`. Each
-//! read of a variable is traced with its name, never its value.
+//! The operating system shows the initial environment of a process to other processes of the same user. A program that clears its
+//! environment for that reason calls [`install`] with the variables, and Helve reads those. Otherwise Helve reads `std::env`. Each read of
+//! a variable is traced with its name, never its value.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 
 static INSTALLED: OnceLock<BTreeMap<OsString, OsString>> = OnceLock::new();
 
-/// Replaces the environment of this process from now on. Returns false if that was done before.
+/// Makes Helve read these variables instead of `std::env` from now on. Returns false, without effect, if variables are already installed.
 pub fn install(variables: impl IntoIterator<Item = (OsString, OsString)>) -> bool {
     INSTALLED.set(variables.into_iter().collect()).is_ok()
 }
 
-/// The value of a variable.
+/// Returns the value of a variable; `None` if the variable is not set.
 #[must_use]
 pub fn var_os(name: impl AsRef<OsStr>) -> Option<OsString> {
     tracing::trace!(name = ?name.as_ref(), "environment variable read");
@@ -25,13 +25,13 @@ pub fn var_os(name: impl AsRef<OsStr>) -> Option<OsString> {
     }
 }
 
-/// The value of a variable, if it is UTF-8.
+/// Returns the value of a variable; `None` if the variable is not set or not UTF-8.
 #[must_use]
 pub fn var(name: impl AsRef<OsStr>) -> Option<String> {
     var_os(name)?.into_string().ok()
 }
 
-/// All variables.
+/// Returns all variables.
 #[must_use]
 pub fn vars_os() -> Vec<(OsString, OsString)> {
     match INSTALLED.get() {

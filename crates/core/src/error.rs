@@ -1,6 +1,6 @@
-//! Errors of calls: a closed list of kinds in one table, and the error type.
+//! Errors of tool calls: the table of error kinds, and the error type.
 //!
-//! An error has two readers. Its `Display` and [`ToolError::for_model`] are for the model; its `source()` is for operators.
+//! An error has two readers. `Display` and [`ToolError::for_model`] are for the model; `source()` is for operators.
 
 use std::error::Error;
 use std::fmt;
@@ -12,27 +12,27 @@ use serde_json::{Map, Value, json};
 
 use crate::input::InputNeeded;
 
-/// The kinds of errors. The list is closed.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// The caller has no such tool.
+    /// The caller has no tool of this name.
     UnknownTool,
-    /// The arguments do not fit the tool's schema.
+    /// The arguments do not match the tool's schema.
     InvalidParameters,
-    /// A rule or a person denied the call; see `details.reason`.
+    /// A rule or a person denied the call. `details.reason` says which; see [`Denial`].
     PermissionDenied,
     /// The call timed out.
     Timeout,
     /// The caller cancelled the call.
     Cancelled,
-    /// Too many calls; `details.retry_after_ms` has the delay if it is known.
+    /// Too many calls. `details.retry_after_ms` contains the delay before a retry, if known.
     RateLimited,
-    /// The server or device could not be reached.
+    /// The server or device cannot be reached.
     Unreachable,
     /// The process ended during the call, and the tool is not idempotent.
     Interrupted,
-    /// The result does not match the output schema.
+    /// The tool's result does not match its output schema.
     InvalidOutput,
     /// The store failed.
     Storage,
@@ -40,20 +40,20 @@ pub enum ErrorKind {
     Failed,
 }
 
-/// One row of the table of kinds.
+/// One row of the table of error kinds.
 #[derive(Debug, Clone, Copy)]
 pub struct KindFacts {
-    /// The kind.
+    /// The kind of error.
     pub kind: ErrorKind,
-    /// Its name in JSON.
+    /// The name of the kind in JSON.
     pub name: &'static str,
-    /// Whether a retry of the same call can help.
+    /// Whether a retry of the same call may succeed.
     pub retryable: bool,
     /// The advice that the model reads after the message.
     pub for_model: &'static str,
 }
 
-/// Every kind, once.
+/// The table of error kinds, one row for each kind.
 pub const KINDS: [KindFacts; 11] = {
     const fn row(kind: ErrorKind, retryable: bool, for_model: &'static str) -> KindFacts {
         KindFacts { kind, name: kind.name(), retryable, for_model }
@@ -61,20 +61,20 @@ pub const KINDS: [KindFacts; 11] = {
     [
         row(ErrorKind::UnknownTool, false, "Use only the tools you were given."),
         row(ErrorKind::InvalidParameters, false, "Correct the arguments and call again."),
-        row(ErrorKind::PermissionDenied, false, "Do not try this call again; go on without it or ask the user."),
+        row(ErrorKind::PermissionDenied, false, "Do not try this call again; continue without it or ask the user."),
         row(ErrorKind::Timeout, true, "It may help to ask for less at once."),
         row(ErrorKind::Cancelled, false, "The caller cancelled this call."),
         row(ErrorKind::RateLimited, true, "Wait before you call this tool again."),
-        row(ErrorKind::Unreachable, true, "The service is not available now; go on without it."),
+        row(ErrorKind::Unreachable, true, "The service is not available now; continue without it."),
         row(ErrorKind::Interrupted, false, "It is not known whether the call took effect; check before you call again."),
         row(ErrorKind::InvalidOutput, false, "The tool is faulty; do not rely on it."),
-        row(ErrorKind::Storage, true, "The call could not be recorded and was not made."),
+        row(ErrorKind::Storage, true, "The call could not be recorded and did not run."),
         row(ErrorKind::Failed, false, ""),
     ]
 };
 
 impl ErrorKind {
-    /// The row of the table for this kind.
+    /// Returns the row of the table for this kind.
     #[must_use]
     pub fn facts(self) -> &'static KindFacts {
         // A test checks that the table is in the order of the enum.
@@ -82,7 +82,7 @@ impl ErrorKind {
     }
 }
 
-/// Why a call was not permitted: the `details.reason` of `permission_denied`.
+/// Why a call was denied: the `details.reason` of `permission_denied`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Denial {
@@ -90,13 +90,13 @@ pub enum Denial {
     Denied,
     /// The approval request expired.
     Expired,
-    /// A rule forbids it.
+    /// A rule denies the call.
     Policy,
-    /// The tool's definition changed and has not been approved.
+    /// The tool's definition changed, and a person has not approved the change.
     Unpinned,
 }
 
-/// Why a call failed.
+/// The error of a failed call.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolError(Box<Body>);
@@ -116,37 +116,37 @@ struct Body {
 }
 
 impl ToolError {
-    /// An error with a message for the model.
+    /// Creates an error with a message for the model.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Body { kind, message: message.into(), details: Map::new(), transient: None, source: None, input: None }))
     }
 
-    /// An error of kind `failed`.
+    /// Creates an error of kind `failed`.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Failed, message)
     }
 
-    /// An error of kind `invalid_parameters`.
+    /// Creates an error of kind `invalid_parameters`.
     #[must_use]
     pub fn invalid_parameters(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidParameters, message)
     }
 
-    /// An error of kind `permission_denied`.
+    /// Creates an error of kind `permission_denied`.
     #[must_use]
     pub fn denied(reason: Denial, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::PermissionDenied, message).with("reason", json!(reason))
     }
 
-    /// An error of kind `cancelled`.
+    /// Creates an error of kind `cancelled`.
     #[must_use]
     pub fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "the call was cancelled")
     }
 
-    /// The tool needs input from a person. If no person can be asked, the call fails.
+    /// Creates an error that asks a person for input. If no person can be asked, the call fails with this error.
     #[must_use]
     pub fn needs_input(needed: InputNeeded) -> Self {
         let mut error = Self::failed(needed.summary());
@@ -154,20 +154,20 @@ impl ToolError {
         error
     }
 
-    /// The input that the tool needs from a person.
+    /// Returns the input that the tool needs from a person.
     #[must_use]
     pub fn input(&self) -> Option<&InputNeeded> {
         self.0.input.as_ref()
     }
 
-    /// Adds one field to `details`.
+    /// Adds one field to the error's `details`.
     #[must_use]
     pub fn with(mut self, key: &str, value: Value) -> Self {
         self.0.details.insert(key.to_owned(), value);
         self
     }
 
-    /// Turns `failed` into `invalid_parameters`.
+    /// Changes the kind `failed` to `invalid_parameters`.
     pub(crate) fn about_arguments(mut self) -> Self {
         if self.0.kind == ErrorKind::Failed {
             self.0.kind = ErrorKind::InvalidParameters;
@@ -181,14 +181,14 @@ impl ToolError {
         self
     }
 
-    /// Sets the cause, for operators. The model never reads it.
+    /// Sets the cause for operators. The model never reads it.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(cause));
         self
     }
 
-    /// Sets whether a retry may help, instead of what the kind says.
+    /// Sets whether a retry may succeed. This overrides the default of the kind.
     #[must_use]
     pub fn transient(mut self, transient: bool) -> Self {
         self.0.transient = Some(transient);
@@ -202,37 +202,37 @@ impl ToolError {
         self.with("retry_after_ms", json!(millis))
     }
 
-    /// The kind.
+    /// Returns the kind of error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The message.
+    /// Returns the message for the model, without kind and advice.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Details for programs.
+    /// Returns the details for programs.
     #[must_use]
     pub fn details(&self) -> &Map<String, Value> {
         &self.0.details
     }
 
-    /// Whether a retry of the same call may help.
+    /// Returns whether a retry of the same call may succeed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.transient.unwrap_or(self.0.kind.facts().retryable)
     }
 
-    /// The delay before a retry, if it is known.
+    /// Returns the delay before a retry, if known.
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         self.0.details.get("retry_after_ms").and_then(Value::as_u64).map(Duration::from_millis)
     }
 
-    /// The text for the model: kind, message and advice.
+    /// Returns the text for the model: kind, message and advice.
     #[must_use]
     pub fn for_model(&self) -> String {
         let facts = self.0.kind.facts();
@@ -246,7 +246,7 @@ impl ToolError {
             self.0.message = clean;
         }
         crate::secret::rewrite_map(&mut self.0.details, how);
-        // The text of a cause cannot be rewritten, so causes that contain a secret are dropped.
+        // The text of a cause cannot be rewritten, so all causes are dropped if one contains a secret.
         let dirty = |link: &(dyn Error + 'static)| how.text(&link.to_string()).is_some() || how.text(&format!("{link:?}")).is_some();
         if crate::any_error::chain(self).skip(1).any(dirty) {
             self.0.source = None;

@@ -1,4 +1,4 @@
-//! Events of runs and calls. Their JSON is a contract.
+//! Events of runs and calls. Their JSON form is part of the stable interface.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::outcome::Outcome;
 /// One event of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Event {
-    /// Its run.
+    /// The id of the run.
     pub run_id: RunId,
     /// The conversation of the run.
     pub conversation_id: Option<ConversationId>,
-    /// For sub-agents: the run that started this one.
+    /// The id of the run that started this one; only for sub-agents.
     pub parent_run_id: Option<RunId>,
-    /// 1, 2, 3 … within the run, without gaps. Deltas are not stored, so they have no number of their own: they carry that of the event
-    /// before them.
+    /// Number of the event within the run: 1, 2, 3 …, without gaps. Deltas are not stored and not counted; they have the number of the
+    /// previous event.
     pub seq: u64,
-    /// When it happened; RFC 3339 in UTC as JSON.
+    /// When the event happened; in JSON, RFC 3339 in UTC.
     pub time: Timestamp,
-    /// What happened.
+    /// The type and the data of the event.
     #[serde(flatten)]
     pub data: EventData,
 }
@@ -38,173 +38,173 @@ pub struct Event {
 pub enum EventData {
     /// A run started.
     RunStarted {
-        /// The agent, if it has a name.
+        /// The name of the agent, if it has one.
         agent: Option<Arc<str>>,
-        /// The model.
+        /// The name of the model.
         model: Arc<str>,
         /// The input of the run.
         input: Arc<str>,
     },
-    /// A request was sent to the model.
+    /// Helve sent a request to the model.
     ModelRequested {
-        /// 1, 2, 3 … within the run.
+        /// The number of the turn within the run: 1, 2, 3 …
         turn: u32,
         /// Number of messages in the request.
         messages: usize,
         /// Number of tools in the request.
         tools: usize,
-        /// How the model makes calls: `native`, `structured`, `json` or `xml`.
+        /// How the model calls tools: `native`, `structured`, `json` or `xml`.
         strategy: Arc<str>,
     },
-    /// The model streams text. Not stored.
+    /// The model streamed text. Not stored.
     TextDelta {
         /// The next part of the text.
         text: String,
     },
-    /// The model streams reasoning. Not stored.
+    /// The model streamed reasoning. Not stored.
     ReasoningDelta {
         /// The next part of the reasoning.
         text: String,
     },
-    /// The model streams a call. Not stored, and not part of the JSON contract.
+    /// The model streamed a part of a call. Not stored, and not part of the stable JSON.
     CallDelta {
         /// Index of the call in the response.
         index: usize,
         /// The tool's name, in the first delta.
         #[serde(skip_serializing_if = "Option::is_none")]
         tool: Option<String>,
-        /// The next part of the arguments, as the model writes them.
+        /// The next part of the arguments, as the model wrote them.
         arguments: String,
     },
-    /// The model responded.
+    /// The model's response is complete.
     ModelResponded {
-        /// 1, 2, 3 … within the run.
+        /// The number of the turn within the run: 1, 2, 3 …
         turn: u32,
-        /// Its text.
+        /// The text of the response.
         text: Arc<str>,
-        /// Its calls, as it wrote them.
+        /// The calls in the response, as the model wrote them.
         calls: Vec<SaidCall>,
         /// Why the response ended.
         end: EndReason,
-        /// Usage of the response.
+        /// Tokens and cost of the response.
         usage: Usage,
     },
     /// The agent's tools changed between two turns.
     ToolsChanged {
-        /// New tools.
+        /// The names of new tools.
         added: Vec<Arc<str>>,
-        /// Removed tools.
+        /// The names of removed tools.
         removed: Vec<Arc<str>>,
     },
-    /// The model makes calls in another way from now on.
+    /// The model calls tools with another strategy from now on.
     StrategyChanged {
         /// The previous strategy.
         from: Arc<str>,
         /// The new strategy.
         to: Arc<str>,
-        /// Why.
+        /// Why the strategy changed.
         reason: String,
     },
-    /// A call was put in the queue.
+    /// A background call was put into the queue.
     TaskAccepted {
-        /// The task has the call's id.
+        /// The id of the call, which is also the id of the task.
         call_id: CallId,
         /// The tool's name.
         tool: Arc<str>,
     },
-    /// A task ended, perhaps after the run that made the call.
+    /// A task ended, possibly after the run that made the call.
     TaskFinished {
-        /// The task.
+        /// The id of the call, which is also the id of the task.
         call_id: CallId,
         /// The tool's name.
         tool: Arc<str>,
-        /// Its outcome.
+        /// The outcome of the call.
         outcome: Outcome,
     },
-    /// A message for people, such as a failed hook or a retry at the provider.
+    /// A message for people, for example about a failed hook or a retry.
     Notification {
-        /// The message.
+        /// The text of the message.
         message: String,
     },
-    /// The run waits for decisions.
+    /// The run waits for decisions on approval requests.
     RunWaiting {
-        /// The pending requests.
+        /// The ids of the pending requests.
         approvals: Vec<ApprovalId>,
     },
     /// The run ended.
     RunFinished {
-        /// The answer.
+        /// The answer of the run.
         text: Arc<str>,
-        /// Why it ended: `answered`, `stopped`, `cancelled`, or the limit that it reached.
+        /// Why the run ended: `answered`, `stopped`, `cancelled`, or the limit that was reached.
         reason: EndOfRun,
-        /// Usage of the run.
+        /// Tokens and cost of the run.
         usage: Usage,
     },
     /// The run failed.
     RunFailed {
-        /// Why.
+        /// Why the run failed.
         error: RunError,
     },
     /// The model made a call. Exactly one `tool_complete` follows.
     ToolRequested {
-        /// The call.
+        /// The id of the call.
         call_id: CallId,
         /// The tool's name.
         tool: Arc<str>,
         /// The arguments as the model wrote them.
         arguments: Value,
     },
-    /// The tool started.
+    /// A tool started to run.
     ToolStart {
-        /// The call.
+        /// The id of the call.
         call_id: CallId,
         /// The tool's name.
         tool: Arc<str>,
     },
-    /// The tool reports progress.
+    /// A tool reported progress.
     ToolProgress {
-        /// The call.
+        /// The id of the call.
         call_id: CallId,
-        /// From 0 to 1, if known.
+        /// Progress from 0 to 1, if known.
         fraction: Option<f64>,
-        /// A short message.
+        /// A short message about the progress.
         message: String,
     },
-    /// The call ended.
+    /// A call ended.
     ToolComplete {
-        /// The call.
+        /// The id of the call.
         call_id: CallId,
-        /// Its outcome.
+        /// The outcome of the call.
         outcome: Outcome,
     },
     /// A call needs approval.
     PermissionRequest {
-        /// The request.
+        /// The id of the approval request.
         approval_id: ApprovalId,
-        /// The call.
+        /// The id of the call.
         call_id: CallId,
         /// The tool's name.
         tool: Arc<str>,
-        /// The exact arguments that will run.
+        /// The arguments that the call will run with.
         arguments: Value,
-        /// Binds the decision to exactly this call.
+        /// The digest that binds the decision to this call.
         digest: Digest,
         /// Why the call needs approval.
         reason: String,
     },
-    /// A person decided, or the request expired.
+    /// A person decided an approval request, or the request expired.
     PermissionResult {
-        /// The request.
+        /// The id of the approval request.
         approval_id: ApprovalId,
-        /// The verdict.
+        /// The verdict on the request.
         decision: Verdict,
-        /// Who decided.
+        /// The name of the person or program that decided.
         by: String,
     },
 }
 
 impl EventData {
-    /// Whether it is a delta of a response, which is not stored.
+    /// Returns whether the event is a delta of a response. Deltas are not stored.
     #[must_use]
     pub fn is_piece(&self) -> bool {
         matches!(self, Self::TextDelta { .. } | Self::ReasoningDelta { .. } | Self::CallDelta { .. })
@@ -222,15 +222,15 @@ pub enum EndOfRun {
     Stopped,
     /// The run was cancelled.
     Cancelled,
-    /// Limit of model requests reached.
+    /// The run reached its limit of model requests.
     MaxIterations,
-    /// Limit of calls reached.
+    /// The run reached its limit of calls.
     MaxCalls,
-    /// Token limit reached.
+    /// The run reached its token limit.
     TokenBudget,
-    /// Cost limit reached.
+    /// The run reached its cost limit.
     CostBudget,
-    /// Time limit reached.
+    /// The run reached its time limit.
     TimeBudget,
     /// The model repeated the same call.
     RepeatedCalls,
@@ -239,16 +239,16 @@ pub enum EndOfRun {
 /// Why a run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunError {
-    /// The kind, such as `auth` or `overloaded`.
+    /// The kind of error, such as `auth` or `overloaded`.
     pub kind: Arc<str>,
-    /// What happened.
+    /// The error message.
     pub message: String,
-    /// What to do about it.
+    /// What a person can do about the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Arc<str>>,
 }
 
-/// Receives the events of a call. It must not block.
+/// Receives the events of a call. An observer must not block.
 pub trait Observer: Send + Sync {
     /// Receives one event.
     fn observe(&self, event: EventData);

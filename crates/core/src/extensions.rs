@@ -25,19 +25,19 @@ struct Extension {
 }
 
 impl Extensions {
-    /// Adds a value. It replaces one of the same type.
+    /// Adds a value. It replaces a value of the same type.
     pub fn insert<T: Any + Send + Sync>(&mut self, value: T) {
         let new = Extension { id: TypeId::of::<T>(), name: type_name::<T>(), value: Arc::new(value) };
         self.0 = Some(self.all().filter(|known| known.id != new.id).cloned().chain([new.clone()]).collect());
     }
 
-    /// The value of a type.
+    /// Returns the value of type `T`, if there is one.
     #[must_use]
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.all().find(|known| known.id == TypeId::of::<T>())?.value.downcast_ref()
     }
 
-    /// Whether it has no values.
+    /// Returns whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -48,7 +48,7 @@ impl Extensions {
     }
 }
 
-/// Shows only the types, because the values may be secret.
+/// Writes only the types, because the values may be secret.
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.all().map(|known| known.name)).finish()

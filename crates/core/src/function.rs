@@ -1,6 +1,6 @@
-//! Functions as tools: what the code that `#[tool]` generates needs.
+//! Support for functions as tools, for the code that `#[tool]` generates.
 //!
-//! Functions register themselves at link time. No agent has them until a program asks for [`linked`].
+//! Functions register themselves at link time. No agent uses them until a program adds the tools that [`linked`] returns.
 
 #[doc(hidden)]
 pub mod returned;
@@ -23,15 +23,15 @@ use crate::tool::DynTool;
 /// A function that registered itself at link time.
 #[derive(Debug)]
 pub struct LinkedTool {
-    /// Makes the tool.
+    /// Creates the tool.
     pub tool: fn() -> Arc<dyn DynTool>,
-    /// The module of the function.
+    /// The path of the module that contains the function.
     pub module: &'static str,
 }
 
 inventory::collect!(LinkedTool);
 
-/// All `#[tool]` functions of this program in `module` and below it (`""` for all modules), sorted by name.
+/// Returns all `#[tool]` functions of this program in `module` and its submodules (`""` for all modules), sorted by name.
 #[must_use]
 pub fn linked(module: &str) -> Vec<Arc<dyn DynTool>> {
     let within =
@@ -42,7 +42,7 @@ pub fn linked(module: &str) -> Vec<Arc<dyn DynTool>> {
     tools
 }
 
-/// What a tool function can return: anything that can be serialised, or an [`Output`].
+/// A type that a tool function can return: a type that can be serialised, or [`Output`].
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     label = "cannot be serialised",
@@ -50,7 +50,7 @@ pub fn linked(module: &str) -> Vec<Arc<dyn DynTool>> {
     note = "for your own type, add `#[derive(serde::Serialize)]`"
 )]
 pub trait IntoOutput {
-    /// Converts it into an output.
+    /// Converts the value into an output.
     ///
     /// # Errors
     /// `failed` if the value cannot be serialised as JSON.
@@ -65,7 +65,7 @@ impl IntoOutput for Output {
 
 impl<T: Serialize + 'static> IntoOutput for T {
     fn into_output(self) -> Result<Output, ToolError> {
-        // A long text is moved, not serialised and copied.
+        // Moves a `String` instead of serialising and copying it.
         let mut slot = Some(self);
         if let Some(text) = (&mut slot as &mut dyn Any).downcast_mut::<Option<String>>() {
             return Ok(Output::text(text.take().unwrap_or_default()));
@@ -74,7 +74,7 @@ impl<T: Serialize + 'static> IntoOutput for T {
     }
 }
 
-/// Converts a result with a declared schema into an output: text is data as well, so that it can be validated.
+/// Converts a value with a declared schema into an output. A string becomes text and data, so that the data can be validated.
 ///
 /// # Errors
 /// `failed` if the value cannot be serialised as JSON.
@@ -90,21 +90,21 @@ pub fn described<T: Serialize>(value: T) -> Result<Output, ToolError> {
 /// Deserialises the arguments of a call.
 ///
 /// # Errors
-/// `invalid_parameters` if the type is narrower than its schema.
+/// `invalid_parameters` if the type accepts fewer values than its schema.
 pub fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolError> {
     T::deserialize(&call.arguments).map_err(|error| ToolError::invalid_parameters(error.to_string()))
 }
 
-/// Turns the error of a function that validates arguments into one about them.
+/// Turns an error of kind `failed` from a function that validates arguments into `invalid_parameters`.
 ///
 /// # Errors
-/// `invalid_parameters`, or the kind that the function chose.
+/// `invalid_parameters`, or the kind of error that the function chose.
 #[doc(hidden)]
 pub fn checked(result: Result<(), ToolError>) -> Result<(), ToolError> {
     result.map_err(ToolError::about_arguments)
 }
 
-/// What a parameter of a tool function can be: anything that can be deserialised and has a schema.
+/// A type that a parameter of a tool function can have: it can be deserialised and has a schema.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a tool cannot take `{Self}` as an argument",
@@ -116,11 +116,11 @@ pub trait Argument: DeserializeOwned + JsonSchema {}
 
 impl<T: DeserializeOwned + JsonSchema> Argument for T {}
 
-/// Reports a parameter that cannot be an argument, before derived code does.
+/// Reports a parameter type that does not implement [`Argument`] before the compiler reports errors in derived code.
 #[doc(hidden)]
 pub fn argument<T: Argument>() {}
 
-/// Requires that a default value can be shown to the model.
+/// Requires that a default value can be serialised, because the model reads it in the schema.
 #[doc(hidden)]
 pub fn default_value<T: Serialize>(value: T) -> T {
     value
@@ -129,7 +129,7 @@ pub fn default_value<T: Serialize>(value: T) -> T {
 /// Runs a blocking function on a thread pool. A panic propagates to the caller.
 ///
 /// # Errors
-/// The error of the function, or `cancelled` if the runtime shuts down.
+/// Returns the error of the function, or `cancelled` if the runtime shuts down.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ToolError> + Send + 'static) -> Result<T, ToolError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
@@ -140,7 +140,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ToolEr
     }
 }
 
-/// The input schema of an argument type. A type for any JSON, such as `Value`, accepts any object.
+/// Returns the input schema of an argument type. A type for any JSON, such as `Value`, accepts any object.
 #[doc(hidden)]
 #[must_use]
 pub fn input<T: JsonSchema>() -> Schema {
@@ -149,10 +149,10 @@ pub fn input<T: JsonSchema>() -> Schema {
     if takes_anything { Schema::any_object() } else { input }
 }
 
-/// The spec of a function. `#[tool]` has checked its name and description.
+/// Creates the spec of a function. `#[tool]` has already checked the name and the description.
 ///
 /// # Panics
-/// If the type of a `#[flatten]` parameter is not a struct, which the macro cannot see.
+/// If the type of a `#[flatten]` parameter is not a struct, which the macro cannot check.
 #[doc(hidden)]
 #[must_use]
 #[expect(clippy::panic, reason = "the author must notice a tool that can never be called")]

@@ -1,7 +1,7 @@
-//! Ids that Helve generates: unique, sorted by time, and cheap to copy.
+//! Ids that Helve generates: unique, sortable by time, and cheap to copy.
 //!
-//! An id has 128 bits (48 of milliseconds, 80 random) and is written with a prefix for its kind, `call_01JCQ…`. Models repeat their own
-//! ids, so those identify nothing here.
+//! An id has 128 bits (48 bits of milliseconds, 80 random bits) and is written with a prefix for its kind, such as `call_01JCQ…`. Helve
+//! never identifies a call by the model's own id, because models reuse their ids.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LENGTH: usize = 26;
 
-/// A text is not an id of the expected kind.
+/// The error for a string that is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a valid id: expected `{prefix}_` followed by {LENGTH} letters and digits")]
 pub struct IdError {
@@ -41,7 +41,7 @@ fn read_digits(text: &str) -> Option<u128> {
     })
 }
 
-/// `Debug` and serde by the text form of a type, which has `Display` and `FromStr`.
+/// Implements `Debug` and serde for a type through its `Display` and `FromStr`.
 macro_rules! text_form {
     ($name:ident) => {
         impl std::fmt::Debug for $name {
@@ -85,7 +85,7 @@ macro_rules! id {
                 Self(mint(random))
             }
 
-            /// A number from the random bits of the id, for jitter.
+            /// Returns a number from the random bits of the id, for jitter.
             #[must_use]
             pub fn jitter(self) -> u8 {
                 self.0.to_le_bytes()[0]
@@ -132,7 +132,7 @@ id!(
     ApprovalId, "appr"
 );
 id!(
-    /// Id of a process that claims tasks and runs.
+    /// Id of a process that claims tasks and runs; its leases belong to this id.
     HolderId, "proc"
 );
 

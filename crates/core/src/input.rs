@@ -1,17 +1,17 @@
-//! Input requests: what a tool asks a person, and the response.
+//! Input requests of tools, and the responses of people.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The input that a tool needs. The call ends for now, and is made again with the response.
+/// The input that a tool needs. The call stops, and runs again with the response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputNeeded {
-    /// The requests.
+    /// The input requests, at least one.
     pub requests: Vec<InputRequest>,
-    /// State from which the tool continues. Only the tool reads it.
+    /// State from which the tool continues. Helve does not interpret it.
     #[serde(default)]
     pub state: Value,
-    /// How often the call has asked so far.
+    /// How many times the call has requested input so far.
     #[serde(default)]
     pub round: u32,
 }
@@ -19,14 +19,14 @@ pub struct InputNeeded {
 /// One input request of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputRequest {
-    /// Its key among the other requests.
+    /// The key of the response in [`InputResponse::answers`].
     pub key: String,
     /// The message for the person.
     pub message: String,
-    /// JSON Schema of the response; `None` if a yes is enough.
+    /// JSON Schema of the response; `None` if a confirmation is enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    /// A URL that the person should visit.
+    /// A URL that the person is asked to visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -34,31 +34,31 @@ pub struct InputRequest {
 /// The response to the input requests of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputResponse {
-    /// The state of [`InputNeeded`].
+    /// The state that the tool set in [`InputNeeded`].
     #[serde(default)]
     pub state: Value,
-    /// The responses by key; `None` if the person declined or the request expired.
+    /// The responses by [`InputRequest::key`]; `None` if the person declined or the request expired.
     pub answers: Option<Map<String, Value>>,
-    /// How often the call has asked so far.
+    /// How many times the call has requested input so far.
     #[serde(default)]
     pub round: u32,
 }
 
 impl InputNeeded {
-    /// Input requests, and the state from which the tool continues.
+    /// Creates input requests, with the state from which the tool continues.
     #[must_use]
     pub fn new(requests: Vec<InputRequest>, state: Value) -> Self {
         Self { requests, state, round: 0 }
     }
 
-    /// All requests in one sentence.
+    /// Returns the messages of all requests as one sentence.
     #[must_use]
     pub fn summary(&self) -> String {
         let messages: Vec<String> = self.requests.iter().map(|request| crate::printable::shorten(&request.message, 500)).collect();
         format!("the tool requests input: {}", messages.join("; "))
     }
 
-    /// JSON Schema of the response: that of a single request, or an object with one property for each request.
+    /// Returns the JSON Schema of the response: that of a single request, otherwise an object with one property for each request.
     #[must_use]
     pub fn schema(&self) -> Value {
         let of = |request: &InputRequest| request.schema.clone().unwrap_or_else(|| json!({"type": "object"}));
@@ -71,7 +71,8 @@ impl InputNeeded {
         }
     }
 
-    /// A person's response, with defaults filled in. It counts as declined if a required property is missing.
+    /// Turns what a person wrote into a response, with defaults filled in. The response counts as declined if a required property is
+    /// missing.
     #[must_use]
     pub fn give(&self, written: &Value) -> InputResponse {
         let answer = |request: &InputRequest| {
@@ -91,7 +92,7 @@ impl InputNeeded {
         InputResponse { state: self.state.clone(), answers: self.requests.iter().map(answer).collect(), round: self.round }
     }
 
-    /// A declined response.
+    /// Returns a response that declines all requests.
     #[must_use]
     pub fn decline(&self) -> InputResponse {
         InputResponse { state: self.state.clone(), answers: None, round: self.round }

@@ -1,7 +1,7 @@
-//! Untrusted JSON: parsed within limits, measured, and written in a canonical form.
+//! Untrusted JSON: parsing and measuring within limits, and a canonical form.
 //!
-//! Everything that a server or a device sends goes through [`parse`] or [`measure`] first. The JSON that models write has its own parser
-//! in `helve-dialect`, which repairs mistakes and has the same limits.
+//! JSON from servers and devices first passes through [`parse`] or [`measure`]. JSON that models write has its own parser in
+//! `helve-dialect`, which repairs mistakes and has the same limits.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,17 +10,17 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
-/// Maximum number of characters of a key in an error.
+/// Maximum number of characters of a key in an error message.
 const MAX_KEY: usize = 40;
 
-/// Limits for JSON.
+/// Limits for a JSON document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonLimits {
-    /// Maximum size in bytes; for a parsed value, that of its keys and strings.
+    /// Maximum size of the JSON text in bytes. [`measure`] counts only the bytes of keys and strings.
     pub bytes: usize,
-    /// Maximum nesting of arrays and objects.
+    /// Maximum nesting depth of arrays and objects.
     pub depth: usize,
-    /// Maximum number of values.
+    /// Maximum number of values, including arrays and objects.
     pub nodes: usize,
 }
 
@@ -31,54 +31,54 @@ impl JsonLimits {
     pub const SCHEMA: Self = Self { bytes: 256 << 10, depth: 64, nodes: 10_000 };
 }
 
-/// Why JSON was not accepted.
+/// Why JSON was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
-    /// Longer than [`JsonLimits::bytes`].
+    /// The text is longer than [`JsonLimits::bytes`].
     #[error("the JSON is larger than {limit} bytes")]
     TooLarge {
-        /// The limit.
+        /// The maximum size in bytes.
         limit: usize,
     },
-    /// Deeper than [`JsonLimits::depth`].
+    /// The nesting is deeper than [`JsonLimits::depth`].
     #[error("the JSON is nested deeper than {limit} levels")]
     TooDeep {
-        /// The limit.
+        /// The maximum depth.
         limit: usize,
     },
-    /// More values than [`JsonLimits::nodes`].
+    /// The document has more values than [`JsonLimits::nodes`].
     #[error("the JSON has more than {limit} values")]
     TooMany {
-        /// The limit.
+        /// The maximum number of values.
         limit: usize,
     },
-    /// Not JSON.
+    /// The text is not valid JSON.
     #[error("not valid JSON: {message}")]
     Syntax {
         /// The parser's message, with line and column.
         message: String,
     },
-    /// An object has a key twice. Parsers differ in which value they use.
+    /// An object has a key twice. Parsers differ in which of the values they use.
     #[error("the key `{key}` appears twice; give it once")]
     DuplicateKey {
         /// The key, shortened.
         key: String,
-        /// Depth of the object; 0 for the outermost.
+        /// Nesting depth of the object; 0 for the outermost.
         depth: usize,
     },
-    /// An integer does not fit 64 bits, and would silently become another number.
-    #[error("an integer does not fit 64 bits; send it as a string")]
+    /// An integer does not fit in 64 bits, and would silently become another number.
+    #[error("an integer exceeds 64 bits; send it as a string")]
     WideInteger,
 }
 
 /// Parses one JSON document within limits.
 ///
-/// Stricter than `serde_json`: it rejects duplicate keys, and integers that do not fit 64 bits, which would otherwise silently become
-/// another number.
+/// The parser is stricter than `serde_json`: it rejects duplicate keys, and integers that do not fit in 64 bits, which would otherwise
+/// silently become another number.
 ///
 /// # Errors
-/// If the text is not JSON or exceeds a limit.
+/// If the text is not valid JSON or exceeds a limit.
 pub fn parse(text: &[u8], limits: JsonLimits) -> Result<Value, JsonError> {
     if text.len() > limits.bytes {
         return Err(JsonError::TooLarge { limit: limits.bytes });
@@ -93,7 +93,7 @@ pub fn parse(text: &[u8], limits: JsonLimits) -> Result<Value, JsonError> {
     }
 }
 
-/// Checks a parsed value.
+/// Checks that a parsed value is within limits.
 ///
 /// # Errors
 /// If the value exceeds a limit.
@@ -126,7 +126,7 @@ pub fn measure(value: &Value, limits: JsonLimits) -> Result<(), JsonError> {
     walk(value, 0, &mut 0, &mut 0, limits)
 }
 
-/// The canonical text of a value: keys sorted, `1.0` as `1`, no white space. Equal values have equal texts.
+/// Returns the canonical text of a value: keys sorted, `1.0` as `1`, no white space. Equal values have equal texts.
 #[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut text = String::with_capacity(64);
@@ -173,7 +173,7 @@ fn write_scalar(value: &impl serde::Serialize, text: &mut String) {
     text.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 
-/// The integer that equals a float, if it is exact.
+/// Returns the integer that equals a float, if the conversion is exact.
 pub(crate) fn integral(number: &Number) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if !number.is_f64() {
@@ -184,7 +184,7 @@ pub(crate) fn integral(number: &Number) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() < EXACT).then_some(float as i64)
 }
 
-/// Whether a number literal outside strings has neither fraction nor exponent and does not fit 64 bits.
+/// Returns whether a number outside strings has neither fraction nor exponent and does not fit in 64 bits.
 fn has_wide_integer(text: &[u8]) -> bool {
     let mut in_string = false;
     let mut bytes = text.iter().copied().enumerate();
@@ -214,7 +214,7 @@ fn has_wide_integer(text: &[u8]) -> bool {
     false
 }
 
-/// What the visitors share while they parse one document.
+/// State that the visitors share while they parse one document.
 struct ParseState {
     limits: JsonLimits,
     nodes: Cell<usize>,

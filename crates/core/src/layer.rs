@@ -1,4 +1,4 @@
-//! Middleware around tool calls.
+//! Layers: middleware around tool calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::error::ToolError;
 use crate::outcome::Output;
 use crate::tool::DynTool;
 
-/// Middleware around an attempt of a call: it runs the rest of the chain once, several times, or not at all.
+/// Middleware around one attempt of a call. It runs the rest of the chain once, several times, or not at all.
 ///
 /// ```
 /// use helve_core::{CallContext, Layer, Next, Output, ToolCall, ToolError};
@@ -30,13 +30,13 @@ use crate::tool::DynTool;
     note = "implement `Layer` with `async fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> Result<Output, ToolError>`"
 )]
 pub trait Layer: Send + Sync + 'static {
-    /// Handles the call, usually with [`Next::run`].
+    /// Handles a call, usually with [`Next::run`].
     fn call(&self, call: &ToolCall, cx: &CallContext, next: Next<'_>) -> impl Future<Output = Result<Output, ToolError>> + Send;
 }
 
-/// A [`Layer`] behind a pointer. Every layer implements it.
+/// A [`Layer`] behind a pointer. Every layer implements this trait.
 pub trait DynLayer: Send + Sync + 'static {
-    /// Handles the call.
+    /// Handles a call.
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>>;
 }
 
@@ -46,7 +46,7 @@ impl<L: Layer> DynLayer for L {
     }
 }
 
-/// The remaining layers and the tool at the end of the chain.
+/// The rest of the chain: the remaining layers, and the tool at its end.
 #[derive(Clone, Copy)]
 pub struct Next<'a> {
     layers: &'a [Arc<dyn DynLayer>],
@@ -60,19 +60,19 @@ impl fmt::Debug for Next<'_> {
 }
 
 impl<'a> Next<'a> {
-    /// A chain of layers, outermost first.
+    /// Creates a chain of layers, outermost first, with a tool at its end.
     #[must_use]
     pub fn new(layers: &'a [Arc<dyn DynLayer>], tool: &'a dyn DynTool) -> Self {
         Self { layers, tool }
     }
 
-    /// The tool at the end of the chain.
+    /// Returns the tool at the end of the chain.
     #[must_use]
     pub fn tool(&self) -> &'a dyn DynTool {
         self.tool
     }
 
-    /// Runs the rest of the chain. It is `Copy`, so a layer can run it again.
+    /// Runs the rest of the chain. `Next` is `Copy`, so a layer can run the rest several times.
     #[must_use]
     pub fn run(self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>> {
         match self.layers.split_first() {

@@ -1,9 +1,8 @@
-//! Confusable names: reduces a name to a skeleton that all names share which look like it.
+//! Detects confusable names: reduces a name to a skeleton, which is the same for all names that look alike.
 
 use crate::printable;
 
-/// Letters, and the confusable characters of Cyrillic, Greek and other alphabets, capitals included. Compatibility forms and case are
-/// handled separately.
+/// Letters with the characters of other alphabets that look like them, in both cases. [`plain`] handles compatibility forms.
 const DRAWN_ALIKE: [(char, &str); 26] = [
     ('a', "аАαΑɑ"),
     ('b', "ЬьВвβΒƄ"),
@@ -13,7 +12,7 @@ const DRAWN_ALIKE: [(char, &str); 26] = [
     ('f', "ƒϝ"),
     ('g', "ɡԍց"),
     ('h', "һҺНнΗհ"),
-    // Few fonts tell these apart.
+    // Most fonts show these alike.
     ('i', "іІїЇιΙıɩl1|ӏӀǀ"),
     ('j', "јЈϳ"),
     ('k', "кКκΚ"),
@@ -34,18 +33,18 @@ const DRAWN_ALIKE: [(char, &str); 26] = [
     ('_', "-. /:~‐‑‒–—―−－．＿·・"),
 ];
 
-/// The skeleton of a name. Names with the same skeleton are easily confused.
+/// Returns the skeleton of a name. Names with the same skeleton are easily confused.
 #[must_use]
 pub fn skeleton(name: &str) -> String {
     let mut skeleton = String::with_capacity(name.len());
     for character in name.chars().filter(|character| !is_overlooked(*character)) {
         skeleton.extend(plain(character).to_lowercase().map(letter));
     }
-    // Two letters that look like one.
+    // These pairs of letters look like one letter.
     skeleton.replace("rn", "m").replace("vv", "w")
 }
 
-/// The ASCII letter of a full-width, mathematical, circled or confusable character.
+/// Returns the ASCII letter for a full-width, mathematical, circled or confusable character.
 fn plain(character: char) -> char {
     let code = u32::from(character);
     let ascii = |first: u8, offset: u32| u8::try_from(offset).map_or(character, |offset| char::from(first + offset));
@@ -61,17 +60,17 @@ fn plain(character: char) -> char {
     }
 }
 
-/// One letter for all confusable ones.
+/// Returns the letter that stands for a character and all characters that look like it.
 fn letter(character: char) -> char {
     DRAWN_ALIKE.iter().find(|(_, others)| others.contains(character)).map_or(character, |(letter, _)| *letter)
 }
 
-/// Whether a reader overlooks a character: it is invisible, or a combining mark.
+/// Returns whether readers overlook a character because it is invisible or a combining mark.
 fn is_overlooked(character: char) -> bool {
     printable::is_deceptive(character) || matches!(character, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{20d0}'..='\u{20ff}')
 }
 
-/// A name with every non-ASCII character written as an escape.
+/// Returns a name with every non-ASCII character written as an escape.
 #[must_use]
 pub fn written_out(name: &str) -> String {
     let out = |character: char| if character.is_ascii_graphic() { character.to_string() } else { character.escape_unicode().to_string() };

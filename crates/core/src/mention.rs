@@ -1,10 +1,10 @@
-//! Names of tools inside descriptions: when a tool is renamed, the descriptions of other tools follow.
+//! Rewrites the names of tools in descriptions: if a tool is renamed, the descriptions of other tools use its new name.
 //!
 //! A name that is also an ordinary word (`write`) counts only in quotes: "you can write files" does not mention a tool.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-/// Replaces old names in text with new ones. Only whole words count.
+/// Replaces old tool names in text with new ones. Only whole words count.
 #[derive(Debug)]
 pub struct Mentions {
     finder: Option<AhoCorasick>,
@@ -18,7 +18,7 @@ struct NewName {
 }
 
 impl Mentions {
-    /// Takes pairs of old and new names. Equal pairs are ignored.
+    /// Creates a replacer from pairs of old and new names. Pairs of equal names are ignored.
     pub fn new<'a>(names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let (old, new): (Vec<_>, Vec<_>) =
             names.into_iter().filter(|(old, new)| old != new).map(|(old, new)| (old.to_owned(), NewName::of(old, new))).unzip();
@@ -26,7 +26,7 @@ impl Mentions {
         Self { finder, new }
     }
 
-    /// The text with new names; `None` if it mentions no old name.
+    /// Returns the text with new names, or `None` if the text mentions no old name.
     #[must_use]
     pub fn rewrite(&self, text: &str) -> Option<String> {
         let finder = self.finder.as_ref()?;
@@ -63,7 +63,7 @@ fn is_quoted(text: &str, start: usize, end: usize) -> bool {
 
 fn is_word(text: &str, start: usize, end: usize) -> bool {
     let inside = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
-    // A dot continues a name only if a name character follows; at the end of a sentence it does not.
+    // A dot continues a name only if a name character follows. Otherwise it ends a sentence.
     let after = |rest: &str| {
         let mut characters = rest.chars();
         match characters.next() {

@@ -1,4 +1,4 @@
-//! Language models: requests, streamed responses, errors. The capabilities of a model are data.
+//! Language models: requests, streamed responses, errors. The capabilities of a model are data, not methods.
 
 mod delta;
 mod erased;
@@ -46,32 +46,32 @@ pub use self::stream::{ModelStream, PollDeltas};
     note = "implement `LanguageModel`, or use `model_fn`; a model of any type is an `Arc<dyn DynModel>`"
 )]
 pub trait LanguageModel: Send + Sync + 'static {
-    /// Name and capabilities.
+    /// Returns the name and capabilities of the model.
     fn info(&self) -> &ModelInfo;
 
-    /// Sends one request. Dropping the stream cancels it.
+    /// Sends one request. Dropping the returned stream cancels the request.
     fn ask(&self, request: ModelRequest) -> impl Future<Output = Result<ModelStream, ModelError>> + Send;
 }
 
 /// Name and capabilities of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelInfo {
-    /// The provider's name of the model.
+    /// The model's name at its provider.
     pub name: Arc<str>,
-    /// The provider.
+    /// The name of the provider.
     pub provider: Arc<str>,
     /// The wire format, such as `openai_chat`.
     pub wire: Arc<str>,
-    /// Whether it supports native function calling; `None` if unknown.
+    /// Whether the model supports native function calling; `None` if unknown.
     pub calls_natively: Option<bool>,
-    /// Whether the server can constrain its output to a JSON Schema.
+    /// Whether the server can constrain the model's output to a JSON Schema.
     pub constrains_output: bool,
-    /// Size of its context window in tokens, if known.
+    /// Size of the model's context window in tokens, if known.
     pub context_tokens: Option<u32>,
 }
 
 impl ModelInfo {
-    /// A model with native function calling, of which nothing else is known.
+    /// Describes a model with native function calling. All other properties are unknown.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         let name = name.into();
@@ -83,13 +83,13 @@ impl ModelInfo {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// The conversation so far.
+    /// The messages of the conversation so far.
     pub messages: Vec<Arc<Message>>,
     /// Tools for native function calling.
     pub tools: Arc<ModelTools>,
     /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
-    /// JSON Schema of the whole response, if the server can constrain it.
+    /// JSON Schema that the whole response must match; only for servers that can constrain output.
     pub output: Option<Schema>,
     /// Sampling options.
     pub options: Arc<GenerateOptions>,
@@ -98,7 +98,7 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    /// The text of the last user message; `None` if there is none.
+    /// Returns the text of the last user message, or `None` if there is no user message.
     #[must_use]
     pub fn last_user_text(&self) -> Option<String> {
         let said = self.messages.iter().rev().find_map(|message| match message.body() {
@@ -110,7 +110,7 @@ impl ModelRequest {
     }
 }
 
-/// The tools of a request. They never change, so their wire form is cached.
+/// The tools of a request. The list never changes, so its wire form is cached.
 #[derive(Clone, Default)]
 pub struct ModelTools {
     list: Vec<ModelTool>,
@@ -118,13 +118,13 @@ pub struct ModelTools {
 }
 
 impl ModelTools {
-    /// Tools, in order.
+    /// Creates the list of tools, in order.
     #[must_use]
     pub fn new(list: Vec<ModelTool>) -> Self {
         Self { list, written: WireForm::default() }
     }
 
-    /// The cached wire form of the list.
+    /// Returns the cached wire form of the list.
     #[must_use]
     pub fn written(&self) -> &WireForm {
         &self.written
@@ -148,9 +148,9 @@ impl std::fmt::Debug for ModelTools {
 /// A tool as the model sees it.
 #[derive(Debug, Clone)]
 pub struct ModelTool {
-    /// The name that the model uses.
+    /// The tool's name for the model.
     pub name: Arc<str>,
-    /// The description, with the names of other tools as the model knows them.
+    /// The description for the model. It mentions other tools by their names for the model.
     pub description: Arc<str>,
     /// JSON Schema of the arguments.
     pub parameters: Schema,
@@ -163,27 +163,27 @@ pub enum ToolChoice {
     /// The model decides.
     #[default]
     Auto,
-    /// It must not call tools.
+    /// The model must not call tools.
     None,
-    /// It must call some tool.
+    /// The model must call at least one tool.
     Required,
-    /// It must call this tool.
+    /// The model must call this tool.
     Specific(Arc<str>),
 }
 
-/// Sampling options. The provider's defaults apply to what is not set.
+/// Sampling options. For options that are not set, the provider's defaults apply.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, crate::Setters)]
 #[serde(default)]
 pub struct GenerateOptions {
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Nucleus sampling: the share of likely tokens to consider.
+    /// Nucleus sampling: the probability mass of the tokens to choose from.
     pub top_p: Option<f64>,
     /// Maximum length of the response in tokens.
     pub max_tokens: Option<u32>,
-    /// Texts that end the response.
+    /// Sequences at which the model stops.
     pub stop: Vec<String>,
-    /// Extra fields of the request, for one provider.
+    /// Additional fields of the request, specific to one provider.
     pub extra: Map<String, Value>,
 }
 

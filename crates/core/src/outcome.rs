@@ -1,4 +1,4 @@
-//! The result of a call: the tool's [`Output`], and the [`Outcome`] for callers.
+//! The result of a call: the tool's [`Output`], and the [`Outcome`] that callers get.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,20 +17,20 @@ use crate::ids::{ApprovalId, CallId};
 pub struct Output {
     /// Text for the model.
     pub text: String,
-    /// Data for programs; null if the text says it all.
+    /// Data for programs; null if the text is the whole result.
     pub data: Value,
-    /// Metadata, such as `cached`.
+    /// Metadata of the call, such as `cached`.
     pub metadata: Map<String, Value>,
 }
 
 impl Output {
-    /// Output with text only.
+    /// Creates an output with text only.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Output with data. The model reads it as JSON; a string becomes plain text.
+    /// Creates an output from data. The model reads the data as JSON; a string becomes plain text.
     #[must_use]
     pub fn data(data: Value) -> Self {
         match data {
@@ -40,7 +40,7 @@ impl Output {
         }
     }
 
-    /// Output from any value that can be serialised.
+    /// Creates an output from any value that can be serialised.
     ///
     /// # Errors
     /// `failed` if the value cannot be serialised as JSON.
@@ -62,7 +62,7 @@ impl Output {
         self
     }
 
-    /// Adds one field of metadata.
+    /// Adds one field to the metadata.
     #[must_use]
     pub fn with_metadata(mut self, key: &str, value: Value) -> Self {
         self.metadata.insert(key.to_owned(), value);
@@ -70,56 +70,56 @@ impl Output {
     }
 }
 
-/// Status of a call.
+/// The status of a call.
 #[derive(Debug, Clone)]
 pub enum Status {
-    /// It succeeded or failed.
+    /// The call succeeded or failed.
     Done(Result<Output, ToolError>),
-    /// It runs in the background. The task has the id of the call.
+    /// The call runs in the background. The task has the id of the call.
     Accepted,
-    /// It waits for a decision.
+    /// The call waits for a decision on this approval request.
     Waiting(ApprovalId),
 }
 
-/// The outcome of a call. Its JSON is a contract of the command line and the HTTP API.
+/// The outcome of a call. Its JSON form is part of the stable interface of the CLI and the HTTP API.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The call.
+    /// The id of the call.
     pub call_id: CallId,
     /// The tool's name in the catalogue.
     pub tool: Arc<str>,
-    /// Its status.
+    /// The status of the call.
     pub status: Status,
-    /// Duration so far.
+    /// How long the call has taken so far.
     pub duration: Duration,
 }
 
 impl Outcome {
-    /// A call that failed before it started.
+    /// Creates the outcome of a call that failed before it started.
     #[must_use]
     pub fn failed(call_id: CallId, tool: Arc<str>, error: ToolError) -> Self {
         Self { call_id, tool, status: Status::Done(Err(error)), duration: Duration::ZERO }
     }
 
-    /// Whether the call succeeded.
+    /// Returns whether the call succeeded.
     #[must_use]
     pub fn is_success(&self) -> bool {
         matches!(self.status, Status::Done(Ok(_)))
     }
 
-    /// The output, if the call succeeded.
+    /// Returns the output, if the call succeeded.
     #[must_use]
     pub fn output(&self) -> Option<&Output> {
         if let Status::Done(Ok(output)) = &self.status { Some(output) } else { None }
     }
 
-    /// The error, if the call failed.
+    /// Returns the error, if the call failed.
     #[must_use]
     pub fn error(&self) -> Option<&ToolError> {
         if let Status::Done(Err(error)) = &self.status { Some(error) } else { None }
     }
 
-    /// The text for the model.
+    /// Returns the text for the model: the output, the error, or the status.
     #[must_use]
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         match &self.status {
@@ -130,7 +130,7 @@ impl Outcome {
         }
     }
 
-    /// The output of the call, or its error.
+    /// Returns the output of the call, or its error.
     ///
     /// # Errors
     /// The error of the call; `failed` if it waits or runs in the background.
@@ -141,10 +141,10 @@ impl Outcome {
         }
     }
 
-    /// The data of the result as a Rust value. Without data, the text is read as a string.
+    /// Deserialises the data of the result. If there is no data, the text is deserialised as a string.
     ///
     /// # Errors
-    /// The error of the call; `failed` if it waits or runs in the background, `invalid_output` if the data is not of this type.
+    /// The error of the call; `failed` if the call waits or runs in the background, `invalid_output` if the data does not match the type.
     pub fn data<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         let Some(output) = self.output() else {
             return Err(self.error().cloned().unwrap_or_else(|| ToolError::failed(self.text())));
@@ -153,11 +153,11 @@ impl Outcome {
             Value::Null if !output.text.is_empty() => T::deserialize(output.text.as_str().into_deserializer()),
             data => T::deserialize(data),
         };
-        let unfit = |error: serde_json::Error| ToolError::new(ErrorKind::InvalidOutput, format!("the result has another type: {error}"));
+        let unfit = |error: serde_json::Error| ToolError::new(ErrorKind::InvalidOutput, format!("the result has the wrong type: {error}"));
         data.map_err(unfit)
     }
 
-    /// The text for the model.
+    /// Returns the text for the model, without a copy if possible.
     #[must_use]
     pub fn into_text(self) -> String {
         match self.status {
@@ -198,7 +198,7 @@ impl Serialize for Outcome {
     }
 }
 
-/// Milliseconds with microseconds as a fraction: most calls take less than one millisecond.
+/// Converts a duration to milliseconds, with microseconds as a fraction, because most calls take less than a millisecond.
 fn milliseconds(duration: Duration) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "only durations over 285 years are rounded")]
     let micros = duration.as_micros() as f64;

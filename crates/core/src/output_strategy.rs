@@ -1,15 +1,15 @@
-//! How a model calls tools: by native function calling, or in text.
+//! Which ways of calling tools an agent may use: native function calling, or calls in text.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a model calls tools.
+/// Which ways of calling tools an agent may use: native function calling, structured output, calls in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, crate::Setters)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutputStrategy {
-    /// Whether to use native function calling where the model supports it.
+    /// Whether to use native function calling if the model supports it.
     pub function_calling: bool,
-    /// Whether to fall back to calls in structured or plain text.
+    /// Whether to fall back to structured output or calls in text.
     pub fallback_to_structured_output: bool,
 }
 

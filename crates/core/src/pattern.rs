@@ -6,32 +6,32 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A pattern such as `files_*`: `*` matches any number of characters, `?` exactly one. Everything else is literal.
+/// A pattern such as `files_*`: `*` matches any number of characters, `?` exactly one. All other characters match themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
 pub struct Pattern(Arc<str>);
 
 impl Pattern {
-    /// A pattern from its text. Every text is valid.
+    /// Creates a pattern. Every string is a valid pattern.
     #[must_use]
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The text of the pattern.
+    /// Returns the text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it has no `*` or `?`.
+    /// Returns whether the pattern contains neither `*` nor `?`.
     #[must_use]
     pub fn is_literal(&self) -> bool {
         !self.0.contains(['*', '?'])
     }
 
-    /// Whether the whole text matches the pattern.
+    /// Returns whether the pattern matches the whole text.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         // Greedy with one backtrack position: at most pattern × text steps, no recursion.

@@ -1,4 +1,4 @@
-//! Permissions: a tool's own setting, the operator's rules, and the restrictions of an agent.
+//! Permissions: a tool's own setting, and the operator's rules.
 
 mod condition;
 
@@ -13,82 +13,82 @@ use self::condition::Match;
 use crate::pattern::Pattern;
 use crate::printable;
 
-/// Maximum length of a reason.
+/// Maximum length of a reason in characters.
 const REASON: usize = 2000;
 
 /// Whether a call runs at once, after approval, or never. Ordered from lax to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
-    /// Runs at once.
+    /// The call runs at once.
     #[default]
     Auto,
-    /// Runs after a person's approval.
+    /// The call runs after a person has approved it.
     Confirm,
-    /// Never runs.
+    /// The call never runs.
     Deny,
 }
 
-/// The call that a policy decides about.
+/// A call, with the properties that permission rules can match.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The tool's name in the catalogue.
     pub tool: &'a str,
-    /// The tool's name for models. Rules match either name.
+    /// The tool's name for models. A rule matches if its pattern matches either name.
     pub model_name: &'a str,
-    /// The tool's source.
+    /// The id of the tool's source.
     pub source: &'a str,
-    /// The tool sets through which the caller has the tool.
+    /// The tool sets that give the caller the tool.
     pub sets: &'a [Arc<str>],
-    /// The agent that makes the call.
+    /// The name of the agent that made the call, if any.
     pub agent: Option<&'a str>,
-    /// The arguments, validated.
+    /// The arguments, after validation.
     pub arguments: &'a Value,
 }
 
-/// A rule of the operator. All of its conditions must hold.
+/// A permission rule of the operator. It applies to a call if all of its conditions hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema, crate::Setters)]
 #[serde(deny_unknown_fields)]
 pub struct PermissionRule {
-    /// Tools by name.
+    /// Condition: the tool's name matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<Pattern>,
-    /// Tools by source.
+    /// Condition: the id of the tool's source matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Pattern>,
-    /// Tools by tool set.
+    /// Condition: the name of one of the caller's tool sets that contain the tool matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Pattern>,
-    /// Calls by agent. Calls without an agent never match.
+    /// Condition: the name of the calling agent matches. A call without an agent never matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Pattern>,
-    /// Calls by argument: each named argument must be present and match. Values other than strings are matched as canonical JSON: `1`
+    /// Condition: each named argument is present, and its value matches. Values other than strings are compared as canonical JSON, so `1`
     /// also matches 1.0 and 1e0.
     #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     #[setter(skip)]
     pub when: std::collections::BTreeMap<String, Pattern>,
-    /// The permission of matching calls.
+    /// The permission of calls to which the rule applies.
     pub permission: Permission,
-    /// The reason to show to the person who decides. By default, the rule itself.
+    /// The reason that Helve shows to the person who decides. By default, a description of the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
 }
 
 impl PermissionRule {
-    /// Adds a condition: the argument of this name must be present and match.
+    /// Adds a condition: the argument must be present, and its value must match.
     #[must_use]
     pub fn when(mut self, argument: impl Into<String>, pattern: impl Into<Pattern>) -> Self {
         self.when.insert(argument.into(), pattern.into());
         self
     }
 
-    /// A rule for tools by name.
+    /// Creates a rule for tools by name.
     #[must_use]
     pub fn for_tool(tool: impl Into<Pattern>, permission: Permission) -> Self {
         Self { tool: Some(tool.into()), permission, ..Self::default() }
     }
 
-    /// Whether the rule applies to a call.
+    /// Returns whether the rule applies to a call.
     fn matches(&self, subject: &Subject<'_>) -> Match {
         let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|pattern| pattern.matches(text));
         let applies = (fits(&self.tool, subject.tool) || fits(&self.tool, subject.model_name))
@@ -104,17 +104,17 @@ impl PermissionRule {
     }
 }
 
-/// The permission of a call, and the reason.
+/// The permission of a call, and the reason for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// The permission.
+    /// The permission of the call.
     pub permission: Permission,
-    /// The reason to show to the person who decides.
+    /// The reason that Helve shows to the person who decides.
     pub reason: String,
 }
 
 impl Ruling {
-    /// Requires approval for this reason, unless the call is denied.
+    /// Requires approval for the reason `because`, if there is one and the call is not denied.
     #[must_use]
     pub fn held(self, because: Option<&str>) -> Self {
         match because {
@@ -133,42 +133,42 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// A policy with these rules. Their order has no meaning.
+    /// Creates a policy with these rules. Their order does not matter.
     #[must_use]
     pub fn new(rules: Vec<PermissionRule>) -> Self {
         Self { rules, ..Self::default() }
     }
 
-    /// Adds a rule.
+    /// Adds a rule to the policy.
     #[must_use]
     pub fn with_rule(mut self, rule: PermissionRule) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// Sets when approval requests expire. By default they never do.
+    /// Sets how long approval requests stay valid. By default they never expire.
     #[must_use]
     pub fn with_approval_time(mut self, time: Option<Duration>) -> Self {
         self.approval_time = time;
         self
     }
 
-    /// When a request that is made now expires.
+    /// Returns when a request created at `now` expires; `None` if never.
     #[must_use]
     pub fn expires(&self, now: Timestamp) -> Option<Timestamp> {
         self.approval_time
             .map(|time| jiff::SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok()).unwrap_or(Timestamp::MAX))
     }
 
-    /// Lets the rules tighten permissions but never loosen them, as for a folder that is not trusted.
+    /// Lets the rules only tighten permissions, never loosen them, as for a folder that is not trusted.
     #[must_use]
     pub fn only_tightening(mut self) -> Self {
         self.only_tightens = true;
         self
     }
 
-    /// Decides about a call of a tool whose own permission is `own`. A rule for which it is unclear whether it applies counts only if it
-    /// is stricter.
+    /// Decides about a call to a tool whose own permission is `own`. If Helve cannot tell whether a rule applies, the rule counts only if
+    /// it is stricter than the result without it.
     #[must_use]
     pub fn decide(&self, own: Permission, subject: &Subject<'_>) -> Ruling {
         let (mut certain, mut unclear): (Option<&PermissionRule>, Option<&PermissionRule>) = (None, None);
@@ -186,7 +186,7 @@ impl Policy {
         let holds = certain.map_or(own, |rule| rule.permission);
         match unclear.filter(|rule| rule.permission > holds).or(certain) {
             Some(rule) => Ruling { permission: rule.permission, reason: reason(rule) },
-            // Most calls end here, so no reason is formatted that no one reads.
+            // Most calls end here. Nothing shows the reason of a call that runs at once, so it is not formatted.
             None if own == Permission::Auto => Ruling { permission: own, reason: String::new() },
             None => Ruling { permission: own, reason: format!("the tool requires `{own}`") },
         }
@@ -197,7 +197,7 @@ fn shown(because: &str) -> String {
     printable::shorten(&printable::escape_line(because), REASON)
 }
 
-/// The reason of a rule, on one line: a rule may come from an untrusted file, and a second line would look like Helve's own.
+/// Returns the reason of a rule on one line. A rule may come from an untrusted file, and a second line could imitate Helve's own output.
 fn reason(rule: &PermissionRule) -> String {
     if let Some(because) = &rule.because {
         return shown(because);

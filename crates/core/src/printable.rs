@@ -1,11 +1,11 @@
-//! Untrusted text, made safe to show: it cannot move the cursor, hide characters, or change the direction of the line.
+//! Makes untrusted text safe to show: it cannot move the cursor, hide characters, or change the direction of the line.
 
 use std::fmt::Write;
 use std::io;
 
 use serde::Serialize;
 
-/// Escapes control, bidirectional, zero-width and tag characters. Newlines and tabs stay.
+/// Escapes control, bidirectional, zero-width and tag characters. Newlines and tabs are kept.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -25,7 +25,7 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// Like [`escape`], but for text on one line: it also escapes newlines and tabs.
+/// Escapes like [`escape`], and also newlines and tabs, so that the text stays on one line.
 #[must_use]
 pub fn escape_line(text: &str) -> String {
     if !text.contains(is_deceptive) {
@@ -36,7 +36,8 @@ pub fn escape_line(text: &str) -> String {
         .collect()
 }
 
-/// A value as JSON on one line, with deceptive characters as `\u` escapes: a parser reads the same value, and a terminal shows it safely.
+/// Writes a value as JSON on one line, with deceptive characters as `\u` escapes. Parsers read the same value, and a terminal shows it
+/// safely.
 #[must_use]
 pub fn json(value: &serde_json::Value) -> String {
     let mut text = Vec::new();
@@ -45,7 +46,7 @@ pub fn json(value: &serde_json::Value) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Writes a value like [`json`], without a copy in memory.
+/// Writes a value like [`json`], but to a writer instead of a string.
 ///
 /// # Errors
 /// If the writer fails.
@@ -53,7 +54,7 @@ pub fn write_json(out: &mut impl io::Write, value: &impl Serialize) -> io::Resul
     value.serialize(&mut serde_json::Serializer::with_formatter(out, EscapingFormatter)).map_err(Into::into)
 }
 
-/// Escapes deceptive characters in strings. JSON has none elsewhere.
+/// Escapes deceptive characters in strings. Outside of strings, JSON has none.
 struct EscapingFormatter;
 
 impl serde_json::ser::Formatter for EscapingFormatter {
@@ -70,7 +71,7 @@ impl serde_json::ser::Formatter for EscapingFormatter {
     }
 }
 
-/// Shortens a long text in the middle and says how much is missing, so that neither end can hide.
+/// Shortens a text to about `length` characters by omitting its middle, and states how many characters are missing. Both ends stay visible.
 #[must_use]
 pub fn shorten(text: &str, length: usize) -> String {
     if text.len() <= length {
@@ -85,7 +86,7 @@ pub fn shorten(text: &str, length: usize) -> String {
     cut(text, offset(keep), offset(count - keep))
 }
 
-/// Like [`shorten`], but never cuts a word: the redactor could not find half a secret.
+/// Shortens like [`shorten`], but never cuts a word, because the redactor could not find half a secret.
 #[must_use]
 pub fn shorten_words(text: &str, length: usize) -> String {
     if text.len() <= length {
@@ -99,7 +100,7 @@ pub fn shorten_words(text: &str, length: usize) -> String {
     cut(text, head.len(), text.len() - tail.len())
 }
 
-/// Like [`shorten`], but counts bytes: at most this many bytes of the text are left, in whole characters.
+/// Shortens like [`shorten`], but keeps at most `most` bytes of the text, in whole characters.
 #[must_use]
 pub fn shorten_bytes(text: &str, most: usize) -> String {
     if text.len() <= most {
@@ -108,13 +109,13 @@ pub fn shorten_bytes(text: &str, most: usize) -> String {
     cut(text, text.floor_char_boundary(most / 2), text.ceil_char_boundary(text.len() - most / 2))
 }
 
-/// Leaves out the bytes from `head` to `tail`.
+/// Replaces the bytes from `head` to `tail` with a note.
 fn cut(text: &str, head: usize, tail: usize) -> String {
     format!("{}…[{} characters left out]…{}", &text[..head], text[head..tail].chars().count(), &text[tail..])
 }
 
-/// Whether a character is invisible or changes how others are shown: controls, bidirectional marks, joiners, and every default-ignorable
-/// code point.
+/// Returns whether a character is invisible or changes how other characters are shown: controls, bidirectional marks, joiners, and every
+/// default-ignorable code point.
 #[must_use]
 pub fn is_deceptive(character: char) -> bool {
     character.is_control()

@@ -1,7 +1,7 @@
-//! JSON Schema: checked when it is created, compiled when it is first used, shared afterwards.
+//! JSON Schemas: checked when created, compiled when first used, and shared.
 //!
-//! A schema may be untrusted. It is limited in size, depth and work, its patterns run in linear time, and it refers to nothing outside
-//! itself, so no schema can make Helve read a file or a URL.
+//! A schema may be untrusted. Its size, depth and work are limited, its patterns run in linear time, and it cannot refer to other
+//! documents, so no schema can make Helve read a file or a URL.
 
 mod check;
 mod coerce;
@@ -19,9 +19,9 @@ use self::coerce::Shape;
 pub use self::explain::Problem;
 use crate::json::{JsonError, canonical};
 
-/// The types of JSON Schema.
+/// The type names of JSON Schema.
 const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "array", "object", "null"];
-/// Maximum memory of one compiled pattern.
+/// Maximum memory of one compiled pattern, in bytes.
 const PATTERN_BYTES: usize = 1 << 18;
 
 /// A valid JSON Schema (2020-12, unless `$schema` says otherwise).
@@ -30,9 +30,9 @@ pub struct Schema(Arc<Inner>);
 
 struct Inner {
     value: Value,
-    /// As it was written, keys in their order: what models read.
+    /// The schema as its author wrote it, with the keys in their original order. Models read this text.
     text: String,
-    /// With sorted keys, for comparing and hashing.
+    /// The schema with sorted keys, for comparing and hashing.
     canonical: String,
     compiled: OnceLock<CompiledSchema>,
 }
@@ -46,49 +46,49 @@ struct CompiledSchema {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// It is too large.
+    /// The schema exceeds the size limits.
     #[error(transparent)]
     Size(#[from] JsonError),
-    /// It refers to something outside itself.
-    #[error("`$ref` to `{target}` at {at} leaves the document; only references that start with `#` are followed")]
+    /// A reference in the schema leads outside the schema.
+    #[error("the reference to `{target}` at {at} leaves the schema; use a reference that starts with `#`")]
     OutsideReference {
-        /// Where, as a JSON pointer.
+        /// The location of the reference, as a JSON pointer.
         at: String,
-        /// The target.
+        /// The target of the reference.
         target: String,
     },
-    /// A reference cycle that consumes nothing of the value.
+    /// A reference cycle that validation would never leave.
     #[error("the reference at {at} leads back to itself")]
     EndlessReference {
-        /// Where, as a JSON pointer.
+        /// The location of the reference, as a JSON pointer.
         at: String,
     },
-    /// Validation would take too long.
+    /// Validation against the schema would take too long.
     #[error("the schema has more than {limit} combinations of alternatives")]
     TooComplex {
-        /// The limit.
+        /// The maximum number of combinations.
         limit: u64,
     },
-    /// It is not a JSON Schema, or one of its patterns cannot run in linear time.
+    /// The schema is not a JSON Schema, or one of its patterns cannot run in linear time.
     #[error("at {at}: {message}")]
     Invalid {
-        /// Where, as a JSON pointer.
+        /// The location of the mistake, as a JSON pointer.
         at: String,
-        /// What is wrong.
+        /// What is wrong with the schema.
         message: String,
     },
 }
 
 impl Schema {
-    /// Checks a schema.
+    /// Creates a schema from JSON, after checking it.
     ///
     /// # Errors
-    /// If the schema is not valid. The error says where.
+    /// If the schema is not valid. The error contains the location.
     pub fn new(value: Value) -> Result<Self, SchemaError> {
         check::check(&value)?;
         compile(&value).map_err(|error| {
             let at = explain::pointer(error.instance_path().as_str());
-            // The most frequent mistake deserves a better message than that of the meta-schema.
+            // A wrong `type` is the most frequent mistake, so its message is better than that of the meta-schema.
             let message = match error.instance().as_str().filter(|_| at.ends_with("/type")) {
                 Some(name) => {
                     format!("there is no type `{}`{}", crate::printable::escape_line(name), crate::suggest::did_you_mean(name, TYPES))
@@ -100,7 +100,7 @@ impl Schema {
         Ok(Self::trusted(value))
     }
 
-    /// The schema of a Rust type.
+    /// Generates the schema of a Rust type.
     #[must_use]
     pub fn of<T: JsonSchema>() -> Self {
         let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
@@ -110,7 +110,7 @@ impl Schema {
         let mut value = settings.into_generator().into_root_schema_for::<T>().to_value();
         if let Some(root) = value.as_object_mut() {
             root.remove("title");
-            // Some providers require it even if it is empty.
+            // Some providers require `properties` even if it is empty.
             if root.get("type").is_some_and(|kind| kind == "object") {
                 root.entry("properties").or_insert_with(|| json!({}));
             }
@@ -119,38 +119,38 @@ impl Schema {
         Self::trusted(value)
     }
 
-    /// The schema of an object with any fields.
+    /// Returns the schema of an object with any fields.
     #[must_use]
     pub fn any_object() -> Self {
         static ANY: LazyLock<Schema> = LazyLock::new(|| Schema::trusted(json!({"type": "object", "additionalProperties": true})));
         ANY.clone()
     }
 
-    /// A schema that is known to be valid.
+    /// Creates a schema that is known to be valid.
     pub(crate) fn trusted(value: Value) -> Self {
         let (text, canonical) = (value.to_string(), canonical(&value));
         Self(Arc::new(Inner { value, text, canonical, compiled: OnceLock::new() }))
     }
 
-    /// The schema as a value.
+    /// Returns the schema as a JSON value.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.0.value
     }
 
-    /// The schema as JSON text, as it was written.
+    /// Returns the schema as JSON text, as its author wrote it.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// The schema as canonical JSON text.
+    /// Returns the schema as canonical JSON text.
     #[must_use]
     pub fn canonical(&self) -> &str {
         &self.0.canonical
     }
 
-    /// Whether it can describe the arguments of a call.
+    /// Returns whether the schema describes an object, as the arguments of a call must be.
     #[must_use]
     pub fn describes_object(&self) -> bool {
         match self.0.value.get("type") {
@@ -160,13 +160,13 @@ impl Schema {
         }
     }
 
-    /// Whether a value is valid.
+    /// Returns whether a value matches the schema.
     #[must_use]
     pub fn is_valid(&self, value: &Value) -> bool {
         self.compiled().validator.as_ref().is_some_and(|validator| validator.is_valid(value))
     }
 
-    /// The problems of a value; empty if it is valid.
+    /// Returns the problems of a value; empty if the value matches the schema.
     #[must_use]
     pub fn problems(&self, value: &Value) -> Vec<Problem> {
         match &self.compiled().validator {
@@ -176,7 +176,7 @@ impl Schema {
         }
     }
 
-    /// The problems of arguments, unknown ones included. Like [`Schema::fit`], but without changing them.
+    /// Returns the problems of arguments, including unknown arguments. Unlike [`Schema::fit`], this does not change the arguments.
     #[must_use]
     pub fn check(&self, value: &Value) -> Vec<Problem> {
         let compiled = self.compiled();
@@ -184,12 +184,12 @@ impl Schema {
         explain::problems(self.value(), compiled.shape.known(), value, validator.is_valid(value))
     }
 
-    /// Coerces arguments if there is exactly one way to do so, fills in defaults, and rejects unknown arguments.
+    /// Coerces arguments if only one conversion is possible, fills in defaults, and rejects unknown arguments.
     ///
-    /// Valid arguments are never changed, except for added defaults.
+    /// Valid arguments do not change, except that missing ones get their defaults and whole floats become integers where required.
     ///
     /// # Errors
-    /// The remaining problems, up to a number that helps a model.
+    /// The remaining problems, at most as many as are useful to a model.
     pub fn fit(&self, arguments: &mut Value) -> Result<(), Vec<Problem>> {
         let compiled = self.compiled();
         let Some(validator) = &compiled.validator else { return Err(vec![Problem::unusable()]) };
@@ -232,7 +232,7 @@ fn compile(schema: &Value) -> Result<Validator, jsonschema::ValidationError<'sta
     if schema.get("$schema").is_some() { OPTIONS.build(schema) } else { OPTIONS.clone().with_draft(Draft::Draft202012).build(schema) }
 }
 
-/// Removes `format: "int64"` and the like: bounds say it already, and models read every word.
+/// Removes `format: "int64"` and similar, which the bounds already express, because models read every word of a schema.
 fn plain_numbers(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Redaction: known secrets are removed from everything that is logged, stored or shown, however they are encoded.
+//! Redaction: removes known secrets, in any common encoding, from all data that Helve logs, stores or shows.
 
 mod escape;
 mod known;
@@ -20,32 +20,32 @@ use crate::outcome::{Outcome, Output, Status};
 pub use pieces::RedactedPieces;
 pub(crate) use placeholder::{Seal, Unseal};
 
-/// Replaces a secret.
+/// The text that replaces a secret.
 pub const MASK: &str = "[REDACTED]";
 
-/// Longest secret in bytes. A longer value is a document.
+/// Maximum length of a secret in bytes. A longer value is a document.
 const LONGEST: usize = 16 << 10;
-/// Shortest secret in bytes. A shorter value would match ordinary text.
+/// Minimum length of a secret in bytes. A shorter value would match ordinary text.
 const SHORTEST: usize = 8;
 
 /// Names of fields whose values are never logged.
 const SECRET_FIELDS: [&str; 11] =
     ["password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "authorization", "credential", "private_key", "cookie"];
 
-/// Removes the secrets of this process from text, data and errors. Cheap to clone; clones share the secrets.
+/// Removes known secrets from text, data and errors. Cheap to clone; clones share the secrets.
 ///
-/// It finds a secret in plain text, in Base64 (also inside longer text), and behind the escapes of URLs, JSON, shells and HTML.
+/// The redactor finds a secret in plain text, in Base64 (also inside longer text), and behind the escapes of URLs, JSON, shells and HTML.
 #[derive(Clone, Default)]
 pub struct Redactor(Arc<RwLock<KnownSecrets>>);
 
 impl Redactor {
-    /// Adds secrets. Values of fewer than eight bytes are ignored.
+    /// Adds secrets. Values shorter than 8 bytes or longer than 16 KiB are ignored.
     pub fn add(&self, secrets: impl IntoIterator<Item = SecretString>) {
         self.add_from("", secrets);
     }
 
-    /// Adds secrets with the name of their source, such as `env:OPENAI_API_KEY` or `helve.yaml#/models/house/api_key`. The store keeps the
-    /// name instead of the secret, and puts a secret back if one of that name has the same value.
+    /// Adds secrets with the name of their source, such as `env:OPENAI_API_KEY` or `helve.yaml#/models/house/api_key`. The store saves this
+    /// name instead of the secret. Reading restores the secret if a source of the same name has the same value.
     pub fn add_from(&self, source: &str, secrets: impl IntoIterator<Item = SecretString>) {
         let source = source.into();
         let mut known = self.0.write();
@@ -56,7 +56,7 @@ impl Redactor {
         }
     }
 
-    /// The secrets with an up-to-date finder. Many secrets are added one after the other, so the finder is built on demand.
+    /// Returns the secrets with an up-to-date finder. The finder is built on demand, because secrets are often added one after the other.
     fn known(&self) -> RwLockReadGuard<'_, KnownSecrets> {
         let known = self.0.read();
         if !known.is_stale {
@@ -77,7 +77,7 @@ impl Redactor {
         self.add(secrets.into_iter().filter(plausible));
     }
 
-    /// Adds the values of environment variables with a secret name, and passwords in URLs.
+    /// Adds the values of environment variables whose names indicate a secret, and passwords in URLs.
     pub fn add_environment(&self) {
         // A value that is not UTF-8 cannot appear in JSON or in a log line.
         let readable =
@@ -88,7 +88,7 @@ impl Redactor {
         }
     }
 
-    /// The text without secrets; `None` if it has none.
+    /// Returns the text without secrets, or `None` if the text contains none.
     #[must_use]
     pub fn clean(&self, text: &str) -> Option<String> {
         let found = self.known().find(text);
@@ -110,7 +110,7 @@ impl Redactor {
         if !self.knows_any() {
             return;
         }
-        // A model may have written a secret as the name of a tool.
+        // The name of the tool may contain a secret, because a model may write any name.
         if let Some(clean) = self.clean(&outcome.tool) {
             outcome.tool = clean.into();
         }
@@ -122,14 +122,14 @@ impl Redactor {
         }
     }
 
-    /// Removes secrets from data, keys included.
+    /// Removes secrets from data, including keys.
     pub fn clean_value(&self, value: &mut Value) {
         if self.knows_any() {
             rewrite_value(value, self);
         }
     }
 
-    /// A copy without secrets, for data that will be shortened: half a secret could not be found afterwards.
+    /// Returns a copy of the data without secrets. Use it before shortening: half a secret could not be found afterwards.
     #[must_use]
     pub fn cleaned(&self, value: &Value) -> Value {
         let mut copy = value.clone();
@@ -149,7 +149,7 @@ impl Redactor {
         !self.0.read().secrets.is_empty()
     }
 
-    /// A value as one line for a log: secrets and fields with a secret name are masked, and the rest is shortened.
+    /// Formats a value as one line for a log: masks secrets and fields whose names indicate a secret, and shortens the rest.
     #[must_use]
     pub fn log_line(&self, value: &Value, length: usize) -> String {
         let mut copy = value.clone();
@@ -157,10 +157,10 @@ impl Redactor {
         self.log_text(&copy.to_string(), length)
     }
 
-    /// A text for a log: secrets are masked, and the rest is shortened.
+    /// Prepares a text for a log: masks secrets, and shortens the rest.
     #[must_use]
     pub fn log_text(&self, text: &str, length: usize) -> String {
-        // Redact before shortening: half a secret is still a leak.
+        // Redact before shortening, because half a secret would not be found.
         let clean = self.clean(text);
         crate::printable::shorten(clean.as_deref().unwrap_or(text), length)
     }
@@ -172,13 +172,13 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// Replaces texts in data.
+/// Replaces strings and numbers in data.
 pub(crate) trait Rewrite {
-    /// The replacement of a text; `None` if it stays.
+    /// Returns the replacement of a text, or `None` if it does not change.
     fn text(&self, text: &str) -> Option<String>;
-    /// The replacement of a number in data.
+    /// Returns the replacement of a number in data, or `None` if it does not change.
     fn number(&self, number: &Number) -> Option<Value>;
-    /// The replacement of a string in data.
+    /// Returns the replacement of a string in data, or `None` if it does not change.
     fn string(&self, text: &str) -> Option<Value> {
         self.text(text).map(Value::String)
     }
@@ -194,7 +194,7 @@ impl Rewrite for Redactor {
     }
 }
 
-/// Whether an environment variable of this name holds a secret.
+/// Returns whether an environment variable of this name probably contains a secret.
 #[must_use]
 pub fn is_secret_variable(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -202,7 +202,7 @@ pub fn is_secret_variable(name: &str) -> bool {
     is_secret_field(&name) || endings.iter().any(|ending| name.ends_with(ending))
 }
 
-/// The password in a URL such as `postgres://user:password@host`.
+/// Returns the password in a URL such as `postgres://user:password@host`, if there is one.
 #[must_use]
 pub fn password_in_url(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
@@ -210,7 +210,7 @@ pub fn password_in_url(text: &str) -> Option<String> {
     user.split_once(':').map(|(_, password)| password.to_owned())
 }
 
-/// Whether a field of this name holds a secret.
+/// Returns whether a field of this name probably contains a secret.
 #[must_use]
 pub fn is_secret_field(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('-', "_");

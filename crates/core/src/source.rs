@@ -1,4 +1,4 @@
-//! Sources of tools, and the list functions that filter and rename their tools.
+//! Sources of tools, and methods that filter and rename the tools of a source.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,13 +17,13 @@ use crate::pattern::Pattern;
 use crate::spec::{SpecError, ToolSpec};
 use crate::tool::DynTool;
 
-/// Id of a source, such as `builtin` or `mcp:files`.
+/// The id of a source, such as `builtin` or `mcp:files`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SourceId(Arc<str>);
 
 impl SourceId {
-    /// The id as text.
+    /// Returns the id as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -42,10 +42,10 @@ impl fmt::Display for SourceId {
     }
 }
 
-/// Who can use the tools of a source.
+/// Which conversations can use the tools of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Scope {
-    /// Everyone.
+    /// All conversations.
     #[default]
     Global,
     /// Only conversations with this device.
@@ -54,42 +54,42 @@ pub enum Scope {
     Conversation(ConversationId),
 }
 
-/// State of a source.
+/// The state of a source.
 #[derive(Debug, Clone)]
 pub enum SourceState {
-    /// Its tools are not known yet.
+    /// The tools of the source are not known yet.
     Connecting,
-    /// It has these tools.
+    /// The source has these tools.
     Ready(ToolList),
-    /// It failed, for this reason.
+    /// The source failed for this reason.
     Failed(Arc<str>),
 }
 
 /// A source of tools. Its tools may change while the program runs.
 pub trait ToolSource: Send + Sync + 'static {
-    /// Its id.
+    /// Returns the id of the source.
     fn id(&self) -> &SourceId;
 
-    /// Who can use its tools.
+    /// Returns which conversations can use the tools.
     fn scope(&self) -> Scope {
         Scope::Global
     }
 
-    /// Whether the source may have a tool of this name once it is connected.
+    /// Returns whether the source may have a tool of this name once it is connected.
     fn may_bring(&self, _name: &str) -> bool {
         false
     }
 
-    /// Whether it has a tool of this name that no person has approved yet.
+    /// Returns whether the source has a tool of this name that it does not offer, because no person has approved it yet.
     fn withholds(&self, _name: &str) -> bool {
         false
     }
 
-    /// Its state, now and later.
+    /// Returns a receiver for the current state and its changes.
     fn tools(&self) -> watch::Receiver<SourceState>;
 }
 
-/// A source with a list that the program sets: functions, files of a folder, fakes in tests.
+/// A source whose tools the program sets: functions, files of a folder, fakes in tests.
 #[derive(Debug)]
 pub struct ListSource {
     id: SourceId,
@@ -98,34 +98,34 @@ pub struct ListSource {
 }
 
 impl ListSource {
-    /// A source with these tools.
+    /// Creates a source with these tools.
     #[must_use]
     pub fn new(id: impl Into<SourceId>, tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Self {
         let state = watch::Sender::new(SourceState::Ready(tools.into_iter().collect()));
         Self { id: id.into(), scope: Scope::Global, state }
     }
 
-    /// Sets who can use the tools.
+    /// Sets which conversations can use the tools.
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// Replaces the state.
+    /// Replaces the state of the source.
     pub fn set(&self, state: SourceState) {
         self.state.send_replace(state);
     }
 
-    /// Adds a tool.
+    /// Adds a tool to the source.
     ///
     /// # Errors
-    /// [`SpecError::Duplicate`] if the list has a tool of this name.
+    /// [`SpecError::Duplicate`] if the source already has a tool of this name.
     pub fn add(&self, tool: Arc<dyn DynTool>) -> Result<(), SpecError> {
         self.add_all([tool])
     }
 
-    /// Adds tools: all of them, or none.
+    /// Adds all tools, or none if there is an error.
     ///
     /// # Errors
     /// [`SpecError::Duplicate`] if two tools would have the same name.
@@ -144,7 +144,7 @@ impl ListSource {
         duplicate.map_or(Ok(()), |name| Err(SpecError::Duplicate { name }))
     }
 
-    /// Removes the tool of this name. Returns whether there was one.
+    /// Removes the tool of this name. Returns whether the source had it.
     #[expect(clippy::must_use_candidate, reason = "few callers need to know whether it was there")]
     pub fn remove(&self, name: &str) -> bool {
         self.state.send_if_modified(|state| {
@@ -173,30 +173,30 @@ impl ToolSource for ListSource {
     }
 }
 
-/// The tools of one source. Methods filter and rename them; layers decide how calls run.
+/// The tools of one source, with methods that filter and rename them.
 #[derive(Debug, Clone, Default)]
 pub struct ToolList(Arc<[Arc<dyn DynTool>]>);
 
 impl ToolList {
-    /// The tools in order.
+    /// Returns the tools, in order.
     #[must_use]
     pub fn as_slice(&self) -> &[Arc<dyn DynTool>] {
         &self.0
     }
 
-    /// The tools in order.
+    /// Returns an iterator over the tools, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Arc<dyn DynTool>> {
         self.0.iter()
     }
 
-    /// Only tools that match an `include` pattern (an empty list matches all) and no `exclude` pattern.
+    /// Returns the tools that match an `include` pattern (an empty list matches all) and no `exclude` pattern.
     #[must_use]
     pub fn filtered(&self, include: &[Pattern], exclude: &[Pattern]) -> Self {
         let named = |patterns: &[Pattern], tool: &Arc<dyn DynTool>| patterns.iter().any(|pattern| pattern.matches(tool.spec().name()));
         self.0.iter().filter(|tool| (include.is_empty() || named(include, tool)) && !named(exclude, tool)).cloned().collect()
     }
 
-    /// Renames all tools to `prefix_name`. An empty prefix changes nothing.
+    /// Adds `prefix` and `_` in front of all names. An empty prefix changes nothing.
     ///
     /// # Errors
     /// If a name becomes too long.
@@ -207,7 +207,7 @@ impl ToolList {
         self.respecified(|spec| Some(format!("{prefix}_{}", spec.name())))
     }
 
-    /// Renames some tools. Unknown names are ignored.
+    /// Renames tools by a map from old to new names. Unknown names are ignored.
     ///
     /// # Errors
     /// If a new name is not valid.
@@ -215,7 +215,7 @@ impl ToolList {
         self.respecified(|spec| names.get(&**spec.name()).cloned())
     }
 
-    /// Renames tools, and every mention of a renamed tool in the descriptions of its siblings.
+    /// Renames tools, and all mentions of renamed tools in the descriptions of the list.
     fn respecified(&self, name: impl Fn(&ToolSpec) -> Option<String>) -> Result<Self, SpecError> {
         let names: HashMap<Arc<str>, String> =
             self.0.iter().filter_map(|tool| Some((tool.spec().name().clone(), name(tool.spec())?))).collect();
@@ -240,7 +240,7 @@ impl ToolList {
     }
 }
 
-/// Shows the name.
+/// Writes the name of the tool.
 impl fmt::Debug for dyn DynTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Tool").field(self.spec().name()).finish()
@@ -262,7 +262,7 @@ impl FromIterator<Arc<dyn DynTool>> for ToolList {
     }
 }
 
-/// A tool with another spec.
+/// A tool with a replaced spec.
 struct RespecifiedTool {
     spec: Arc<ToolSpec>,
     tool: Arc<dyn DynTool>,

@@ -12,7 +12,7 @@ use crate::json::canonical;
 use crate::rules::Rules;
 use crate::schema::{Schema, SchemaError};
 
-/// The spec of a tool.
+/// The spec of a tool: name, description, schemas and rules.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     name: Arc<str>,
@@ -31,7 +31,7 @@ pub struct ToolSpec {
 pub struct Origin {
     /// The kind of tool.
     pub kind: ToolKind,
-    /// The file or module.
+    /// The file or module that defines the tool.
     pub location: Option<Arc<str>>,
 }
 
@@ -42,7 +42,7 @@ pub enum ToolKind {
     /// A Rust function or type.
     #[default]
     Builtin,
-    /// An HTTP API described in YAML.
+    /// An HTTP API described in a YAML file.
     Native,
     /// An executable.
     Command,
@@ -58,7 +58,7 @@ pub enum ToolKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// The name is empty, too long, or has invisible or deceptive characters.
+    /// The name is empty, too long, or contains white space, invisible or deceptive characters.
     #[error("`{name}` is not a valid tool name: a name has 1 to {} visible characters", ToolSpec::MAX_NAME)]
     Name {
         /// The name, escaped.
@@ -67,29 +67,29 @@ pub enum SpecError {
     /// The description is too long.
     #[error("the description of `{name}` is longer than {} bytes", ToolSpec::MAX_DESCRIPTION)]
     Description {
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
     /// A schema is not valid.
     #[error("the {part} schema of `{name}` is not valid: {error}")]
     Schema {
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// `input` or `output`.
+        /// Which schema: `input` or `output`.
         part: &'static str,
-        /// Why.
+        /// Why the schema is not valid.
         error: SchemaError,
     },
-    /// The input schema describes something that is not an object.
+    /// The input schema describes a value that is not an object.
     #[error("the input schema of `{name}` must describe an object: `\"type\": \"object\"`")]
     NotAnObject {
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
     /// There is already a tool of this name.
     #[error("a tool named `{name}` is already registered: rename one of them")]
     Duplicate {
-        /// The tool.
+        /// The name of both tools.
         name: String,
     },
 }
@@ -100,7 +100,7 @@ impl ToolSpec {
     /// Maximum length of a description in bytes.
     pub const MAX_DESCRIPTION: usize = 64 << 10;
 
-    /// A spec with default rules.
+    /// Creates a spec with default rules.
     ///
     /// # Errors
     /// If the name, the description or the schema is not valid.
@@ -127,36 +127,36 @@ impl ToolSpec {
         Ok(spec.rehashed())
     }
 
-    /// Sets a title for people.
+    /// Sets the display name.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self.rehashed()
     }
 
-    /// Sets the schema of results, which are validated against it.
+    /// Sets the schema of results. Helve validates results against it.
     #[must_use]
     pub fn with_output(mut self, output: Schema) -> Self {
         self.output = Some(output);
         self.rehashed()
     }
 
-    /// Sets the rules. They are not part of the hash.
+    /// Sets the rules. The rules are not part of the hash.
     #[must_use]
     pub fn with_rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
         self
     }
 
-    /// Sets where the tool is defined. It is not part of the hash.
+    /// Sets where the tool is defined. The origin is not part of the hash.
     #[must_use]
     pub fn with_origin(mut self, kind: ToolKind, location: impl Into<Arc<str>>) -> Self {
         self.origin = Origin { kind, location: Some(location.into()) };
         self
     }
 
-    /// Sets the digest of the implementation, such as a command line or a URL. It is not part of the hash, but an approval only holds
-    /// for the implementation that it was given for.
+    /// Sets the digest of the implementation, such as a command line or a URL. The digest is not part of the hash, but an approval is only
+    /// valid for the implementation that was approved.
     #[must_use]
     pub fn with_implementation(mut self, implementation: Digest) -> Self {
         self.implementation = Some(implementation);
@@ -173,7 +173,7 @@ impl ToolSpec {
         Ok(self.rehashed())
     }
 
-    /// Sets the description. One that is too long is shortened in the middle.
+    /// Sets the description. A description that is too long is shortened in the middle.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<Arc<str>>) -> Self {
         self.description = description.into();
@@ -183,62 +183,62 @@ impl ToolSpec {
         self.rehashed()
     }
 
-    /// Interns the spec: equal specs, such as those of a thousand equal devices, share memory.
+    /// Interns the spec, so that equal specs (for example of a thousand equal devices) share memory.
     #[must_use]
     pub fn share(self) -> Arc<Self> {
         static SHARED: LazyLock<Mutex<Interner>> = LazyLock::new(Mutex::default);
         SHARED.lock().share(self)
     }
 
-    /// The name in its source.
+    /// Returns the name of the tool in its source.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// A title for people.
+    /// Returns the display name.
     #[must_use]
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// The description for the model.
+    /// Returns the description for the model.
     #[must_use]
     pub fn description(&self) -> &Arc<str> {
         &self.description
     }
 
-    /// JSON Schema of the arguments.
+    /// Returns the JSON Schema of the arguments.
     #[must_use]
     pub fn input(&self) -> &Schema {
         &self.input
     }
 
-    /// JSON Schema of the result, if it is declared.
+    /// Returns the JSON Schema of the result, if the tool declares one.
     #[must_use]
     pub fn output(&self) -> Option<&Schema> {
         self.output.as_ref()
     }
 
-    /// How calls run.
+    /// Returns the rules, which say how calls run.
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Where it is defined.
+    /// Returns where the tool is defined.
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// The digest of the implementation, if that can change independently of the spec.
+    /// Returns the digest of the implementation, if that can change independently of the spec.
     #[must_use]
     pub fn implementation(&self) -> Option<Digest> {
         self.implementation
     }
 
-    /// The digest of name, title, description and schemas.
+    /// Returns the digest of name, title, description and schemas.
     #[must_use]
     pub fn hash(&self) -> Digest {
         self.hash

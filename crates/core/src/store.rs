@@ -1,8 +1,8 @@
-//! The store: data that outlives the process. Every method that changes something is one transaction.
+//! The store: data that outlives the process. Every method that changes data is one transaction.
 //!
-//! [`transact`] has the logic, and engines only load and store rows. A lease belongs to a holder, which is a process: one renewal covers
-//! everything that the process has claimed. Claims are fenced by an epoch, so that a process whose lease expired cannot overwrite its
-//! successor.
+//! [`transact`] contains the logic; an engine only loads and stores rows. A lease belongs to a holder, which is a process: one renewal
+//! covers all tasks and runs that the process has claimed. Every claim increments an epoch (fencing), so that a process whose lease expired
+//! cannot overwrite data of its successor.
 
 mod approval;
 mod consent;
@@ -33,26 +33,26 @@ use crate::digest::Digest;
 use crate::event::Event;
 use crate::ids::{ApprovalId, CallId, ConversationId, HolderId, RunId};
 
-/// A future with the result of a store.
+/// A future that returns the result of a store operation.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// Why the store failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The store cannot be reached or written: locked, full, gone.
+    /// The store cannot be reached or written, for example because it is locked, full or deleted.
     #[error("the store is not available: {0}")]
     Unavailable(String),
-    /// A row cannot be read.
+    /// A row cannot be parsed.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// Another version of Helve wrote the store.
+    /// The store has a version that this version of Helve cannot use.
     #[error("the store cannot be opened: {0}")]
     Version(String),
     /// Another process has claimed the run.
     #[error("another process has claimed this run")]
     Lost,
-    /// There is no such task, run or approval request.
+    /// The store has no task, run or approval request with this id.
     #[error("there is no {0}")]
     NotFound(String),
     /// The stored state does not allow the change.
@@ -60,21 +60,21 @@ pub enum StoreError {
     Conflict(String),
 }
 
-/// Which tasks to list. By default the newest [`TaskFilter::PAGE`] in any state.
+/// Which tasks to list. By default the newest [`TaskFilter::PAGE`] tasks in any state.
 #[derive(Debug, Clone, crate::Setters)]
 pub struct TaskFilter {
     /// Only tasks in this state.
     pub state: Option<TaskState>,
     /// Only tasks of this conversation.
     pub conversation: Option<ConversationId>,
-    /// Only tasks that have ended and whose result the agent of their conversation has not read.
+    /// Only tasks that have ended and whose result the agent of the conversation has not read.
     pub unread: bool,
-    /// Maximum number of tasks.
+    /// Maximum number of tasks to list.
     pub limit: usize,
 }
 
 impl TaskFilter {
-    /// Default for [`TaskFilter::limit`].
+    /// The default of [`TaskFilter::limit`].
     pub const PAGE: usize = 100;
 }
 
@@ -84,109 +84,110 @@ impl Default for TaskFilter {
     }
 }
 
-/// A worker's request for work.
+/// A worker's request for tasks.
 #[derive(Debug, Clone)]
 pub struct Claim<'a> {
     /// The process that will run the tasks.
     pub holder: HolderId,
-    /// Maximum number of tasks.
+    /// Maximum number of tasks to claim.
     pub limit: usize,
-    /// Definitions of the tools that it can run; `None` for any.
+    /// Digests of the tool definitions that the process can run; `None` for any.
     pub tools: Option<&'a [Digest]>,
 }
 
-/// The work that a process must stop.
+/// The tasks and runs that a process must stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stop {
-    /// Cancelled tasks.
+    /// The ids of cancelled tasks.
     pub tasks: Vec<CallId>,
-    /// Cancelled runs.
+    /// The ids of cancelled runs.
     pub runs: Vec<RunId>,
 }
 
-/// What recovery took over.
+/// The number of tasks, runs and approval requests that recovery changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// Number of tasks of processes that are gone.
+    /// Number of tasks that recovery took over from processes that are gone.
     pub tasks: usize,
-    /// Number of runs of processes that are gone. They can be resumed.
+    /// Number of runs that recovery released from processes that are gone. These runs can be resumed.
     pub runs: usize,
     /// Number of approval requests that expired or were cancelled.
     pub approvals: usize,
 }
 
-/// A store.
+/// A store for runs, tasks, approval requests and conversations.
 pub trait Store: Send + Sync + 'static {
-    /// Renews the lease of a process and stores the progress of its tasks. Returns the tasks and runs that it must stop.
+    /// Renews the lease of a process and stores the progress of its tasks. Returns the tasks and runs that the process must stop.
     fn keep<'a>(&'a self, holder: HolderId, lease: Duration, progress: &'a [(CallId, Progress)]) -> Stored<'a, Stop>;
-    /// Takes over the work of processes whose lease expired: tasks go back to the queue or end, and runs can be resumed. Approval
-    /// requests past their time expire.
+    /// Takes over the work of processes whose lease expired: tasks go back to the queue or end, and runs can be resumed. Approval requests
+    /// past their expiry time expire.
     fn recover(&self, holder: HolderId) -> Stored<'_, RecoveryReport>;
-    /// Ends the lease of a process. Other processes can take over its work at once.
+    /// Ends the lease of a process, so that other processes can take over its work at once.
     fn leave(&self, holder: HolderId) -> Stored<'_, ()>;
 
-    /// Puts a task in the queue, and adds an event to its run.
+    /// Puts a task into the queue, and adds an event to its run.
     fn accept(&self, task: NewTask) -> Stored<'_, AcceptResult>;
-    /// Gives tasks to a worker, those with the best rank first.
+    /// Claims tasks for a worker, best rank first. Returns the claimed tasks.
     fn claim<'a>(&'a self, claim: Claim<'a>) -> Stored<'a, Vec<Task>>;
-    /// Stores how attempts ended, and adds events to their runs. A late result is counted and never replaces the outcome.
+    /// Stores how attempts ended, and adds events to their runs. A late result is counted, but never replaces the outcome.
     fn finish(&self, ended: Vec<Finish>) -> Stored<'_, Vec<FinishResult>>;
-    /// Cancels a queued task. If the task is running, asks its worker to stop it.
+    /// Cancels a queued task. If the task is running, requests that its worker stop it.
     fn cancel_task(&self, task: CallId) -> Stored<'_, CancelResult>;
-    /// Puts a copy of a failed or cancelled task in the queue, under a new id.
+    /// Puts a copy of a failed or cancelled task into the queue, under a new id. Returns the copy.
     fn retry_task(&self, task: CallId) -> Stored<'_, Task>;
-    /// One task.
+    /// Returns a task, or `None` if there is none with this id.
     fn task(&self, task: CallId) -> Stored<'_, Option<Task>>;
-    /// Tasks, newest first.
+    /// Lists tasks, newest first.
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>>;
-    /// Tasks of a conversation that have ended and whose results its agent has not read, oldest first.
+    /// Lists the tasks of a conversation that have ended and whose results its agent has not read, oldest first.
     fn inbox(&self, conversation: ConversationId) -> Stored<'_, Vec<Task>>;
-    /// Marks a task's result as read by the agent. Stored runs do so with [`RunCommit::read`].
+    /// Marks a task's result as read by the agent. Stored runs use [`RunCommit::read`] instead.
     fn mark_read(&self, task: CallId) -> Stored<'_, ()>;
 
     /// Stores an approval request for a call that belongs to no run.
     fn add_approval(&self, approval: Approval) -> Stored<'_, ()>;
-    /// Decides an approval request. Exactly one decision counts; it makes the run ready, or puts the call in the queue.
+    /// Decides an approval request. Only the first decision counts; it makes the run ready, or puts the call into the queue.
     fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult>;
-    /// One approval request.
+    /// Returns an approval request, or `None` if there is none with this id.
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>>;
-    /// Approval requests, newest first: those of a run, those that are pending, or all.
+    /// Lists at most `limit` approval requests, newest first: only those of `run` if given, and only pending ones if `open` is true.
     fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>>;
 
-    /// Claims a run that no other process drives. A process must know which runs it drives itself.
+    /// Claims a run that no other process drives. The store does not prevent a process from claiming a run that it already drives.
     fn take_run(&self, run: RunId, holder: HolderId) -> Stored<'_, TakenRun>;
-    /// Releases a run that the process claimed under this epoch and no longer drives, so that it can be resumed. Changes nothing if the
-    /// run has ended or another process has claimed it.
+    /// Releases a run that the process claimed under this epoch and no longer drives, so that the run can be resumed. Changes nothing if
+    /// the run has ended or another process has claimed it.
     fn release_run(&self, run: RunId, holder: HolderId, epoch: u64) -> Stored<'_, ()>;
-    /// Stores a step of a run: its state, messages, events and approval requests. Returns the number of the last event before these.
+    /// Stores a step of a run: its state, messages, events and approval requests. Returns the number of the last event before the step.
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64>;
-    /// Asks the process that drives a run to stop it. If no process does, the caller claims the run and ends it.
+    /// Requests that the process that drives a run stop it. If no process drives the run, the caller must claim the run and end it.
     fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord>;
-    /// One run.
+    /// Returns a run, or `None` if there is none with this id.
     fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>>;
-    /// Runs, newest first.
+    /// Lists at most `limit` runs, newest first; only those in `state` if given.
     fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>>;
-    /// Events of a run after this number.
+    /// Returns at most `limit` events of a run whose number is greater than `after`, in order.
     fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>>;
 
-    /// A conversation with its messages.
+    /// Returns a conversation with its messages, or `None` if there is none with this id.
     fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>>;
-    /// Conversations without their messages, latest first.
+    /// Lists at most `limit` conversations without their messages, last changed first.
     fn conversations(&self, limit: usize) -> Stored<'_, Vec<ConversationRecord>>;
 
-    /// Stores a large body under its digest.
+    /// Stores a large value. Returns its digest, which is its key.
     fn put_body<'a>(&'a self, bytes: &'a [u8]) -> Stored<'a, Digest>;
-    /// A large body.
+    /// Returns a large value by its digest, or `None` if it is not stored.
     fn body(&self, digest: Digest) -> Stored<'_, Option<Vec<u8>>>;
 
-    /// Deletes runs, tasks and decided requests that ended longer ago than `age`, and conversations that have nothing else left. Returns
-    /// the number of deleted rows.
+    /// Deletes runs, tasks and decided approval requests that ended longer ago than `age`, and conversations that have not changed for
+    /// `age` and have no runs, tasks or pending requests left. Returns the number of deleted rows.
     fn prune(&self, age: Duration) -> Stored<'_, usize>;
-    /// Copies the store into a file while it is in use.
+    /// Copies the store to a file while the store is in use.
     fn backup<'a>(&'a self, file: &'a Path) -> Stored<'a, ()> {
         let _ = file;
         Box::pin(std::future::ready(Err(StoreError::Conflict("back up this store with the tools of its database".to_owned()))))
     }
-    /// A number that grows with each change. It is a hint: poll the store from time to time as well.
+    /// Returns a receiver for a number that grows with each change. Not every change is announced, so also poll the store from time to
+    /// time.
     fn changes(&self) -> watch::Receiver<u64>;
 }

@@ -1,13 +1,13 @@
-//! "Did you mean …?": finds the known name that is nearest to a misspelled one.
+//! Suggestions ("did you mean …?"): finds the known name that is most similar to a misspelled one.
 
-/// Longest name to compare, in bytes.
+/// Maximum length of a name to compare, in bytes.
 const LONGEST: usize = 64;
 /// Maximum number of names to compare.
 const MOST: usize = 2_000;
 
-/// The nearest known name; `None` if none is near enough.
+/// Returns the most similar known name, or `None` if no name is similar enough.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The comparison is quadratic, and longer texts are not misspelled names.
+    // The comparison is quadratic, and a longer text is not a misspelled name.
     if written.len() > LONGEST {
         return None;
     }
@@ -24,12 +24,12 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
 
 fn score(wanted: &str, name: &str) -> f64 {
     let alike = strsim::normalized_damerau_levenshtein(wanted, name);
-    // A name that is a whole word of the other (`weather` for `get_weather`) is near although many letters differ.
+    // A name that is a whole word of the other (`weather` in `get_weather`) counts as similar, although many letters differ.
     let (short, long) = if wanted.len() < name.len() { (wanted, name) } else { (name, wanted) };
     if short.len() >= 4 && long.split(['_', '-', '.']).any(|word| word == short) { alike.max(0.75) } else { alike }
 }
 
-/// The end of a message: ``; did you mean `name`?``, or an empty text.
+/// Returns the end of a message, ``; did you mean `name`?``, or an empty string.
 #[must_use]
 pub fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(written, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()

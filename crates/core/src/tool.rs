@@ -20,8 +20,8 @@ pub use self::closure::{ToolFn, tool_fn};
 pub use self::into_tool::{IntoTool, IntoTools, ToolMethods};
 pub use self::typed::TypedTool;
 
-/// A tool whose schema is only known at run time. Most tools are simpler as a function with `#[tool]`, as methods with `#[tools]`, or as
-/// a [`TypedTool`].
+/// A tool whose schema is only known at run time. For most tools, a function with `#[tool]`, methods with `#[tools]`, or a [`TypedTool`] is
+/// simpler.
 ///
 /// ```
 /// use helve_core::{Tool, ToolResult};
@@ -44,21 +44,21 @@ pub use self::typed::TypedTool;
 /// }
 /// ```
 pub trait Tool: Send + Sync + 'static {
-    /// The name for the model.
+    /// Returns the tool's name for the model.
     fn name(&self) -> &str;
 
-    /// The description for the model.
+    /// Returns the description for the model.
     fn description(&self) -> &str;
 
-    /// JSON Schema of the arguments: an object.
+    /// Returns the JSON Schema of the arguments, which must describe an object.
     fn parameters_schema(&self) -> Value;
 
-    /// How calls run.
+    /// Returns the rules, which say how calls run.
     fn rules(&self) -> Rules {
         Rules::default()
     }
 
-    /// Runs the tool. The arguments are valid.
+    /// Runs the tool. The arguments match the schema.
     fn execute(&self, params: &Value) -> impl Future<Output = ToolResult> + Send;
 }
 
@@ -89,13 +89,13 @@ impl<T: Tool> Tool for Box<T> {
 pub struct ToolResult(pub(crate) Result<Output, ToolError>);
 
 impl ToolResult {
-    /// Success, with text for the model.
+    /// Creates a successful result, with text for the model.
     #[must_use]
     pub fn success(content: impl Into<String>) -> Self {
         Self(Ok(Output::text(content)))
     }
 
-    /// Failure, with a message for the model.
+    /// Creates a failed result, with a message for the model.
     #[must_use]
     pub fn error(message: impl Into<String>) -> Self {
         Self(Err(ToolError::failed(message)))
@@ -108,15 +108,15 @@ impl From<Result<Output, ToolError>> for ToolResult {
     }
 }
 
-/// A tool as the runtime sees it.
+/// A tool as the runtime uses it.
 pub trait DynTool: Send + Sync + 'static {
-    /// The spec.
+    /// Returns the spec of the tool.
     fn spec(&self) -> &Arc<ToolSpec>;
 
-    /// Runs the tool. Layers have validated and permitted the call.
+    /// Runs the tool. Before this, layers have validated and permitted the call.
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext) -> BoxFuture<'a, Result<Output, ToolError>>;
 
-    /// Rejects arguments that match the schema but make no sense. It runs before a person is asked for approval.
+    /// Rejects arguments that match the schema but make no sense. Helve calls this before it asks a person for approval.
     ///
     /// # Errors
     /// Usually [`ToolError::invalid_parameters`]. The model reads the message.
@@ -124,12 +124,12 @@ pub trait DynTool: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Why calls of agents need approval, whatever the rules say; `None` if they do not. It belongs to the tool itself, so that it also
-    /// holds for calls of a tool that was removed meanwhile.
+    /// Returns why calls by agents need approval regardless of the rules, or `None` if they do not. The reason is a property of the tool
+    /// itself, so that it also applies after the tool was removed from the catalogue.
     fn held_because(&self) -> Option<&str> {
         None
     }
 
-    /// Releases what the tool keeps for a call that waits for input and will not continue. `state` is that of the input request.
+    /// Releases data that the tool keeps for a call that waits for input and will not continue. `state` is the state of the input request.
     fn forget(&self, _call: &ToolCall, _state: &Value) {}
 }

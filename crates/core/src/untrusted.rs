@@ -1,25 +1,25 @@
-//! Marks untrusted text, such as the results of tools, in everything that a model reads.
+//! Marks untrusted text, such as the results of tools, in everything that Helve sends to a model.
 
 use std::borrow::Cow;
 
-/// Opens untrusted text.
+/// The mark that opens untrusted text.
 pub const OPEN: &str = "<untrusted>";
-/// Closes untrusted text.
+/// The mark that closes untrusted text.
 pub const CLOSE: &str = "</untrusted>";
 
 const NAME: &str = "untrusted";
 
-/// Replaces the `<` of a mark inside untrusted text.
+/// The replacement for the `<` of a mark inside untrusted text.
 pub const INERT: &str = "&lt;";
 
-/// Whether a text that starts with `<` starts with a mark, or with something that a model may take for one.
+/// Returns whether a text that starts with `<` starts with a mark, or with text that a model may mistake for one.
 #[must_use]
 pub fn is_mark(text: &str) -> bool {
     let name = text.strip_prefix('<').unwrap_or(text).trim_start_matches(|c: char| c == '/' || c.is_whitespace() || c.is_control());
     name.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME))
 }
 
-/// The text with its own marks escaped, so that it cannot forge the end or start of untrusted text.
+/// Escapes the marks in a text, so that the text cannot forge the start or end of untrusted text.
 #[must_use]
 pub fn inert(text: &str) -> Cow<'_, str> {
     let mut marks = text.match_indices('<').map(|(at, _)| at).filter(|at| is_mark(&text[*at..])).peekable();
@@ -36,7 +36,7 @@ pub fn inert(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text, escaped and between marks.
+/// Escapes a text and puts it between marks.
 #[must_use]
 pub fn mark(text: &str) -> String {
     [OPEN, &inert(text), CLOSE].concat()

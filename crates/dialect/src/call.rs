@@ -1,4 +1,4 @@
-//! Turns a parsed object into a call: which key names the tool, which one holds its arguments.
+//! Converts a parsed object into a call: finds the keys with the tool name and the arguments.
 
 use serde_json::{Map, Value};
 
@@ -10,9 +10,11 @@ use crate::repair::{Repair, Repairs};
 use crate::tools::ToolTable;
 use crate::types::Types;
 
-/// Keys for the tool name, the arguments and the call id that lenient parsing accepts in addition to the format's own.
+/// Keys for the tool name that lenient parsing accepts in addition to the format's key.
 const NAMES: [&str; 5] = ["name", "tool_name", "function_name", "tool", "function"];
+/// Keys for the arguments that lenient parsing accepts in addition to the format's key.
 const ARGUMENTS: [&str; 8] = ["arguments", "parameters", "args", "params", "input", "tool_input", "kwargs", "action_input"];
+/// Keys for the call id that are accepted in addition to the format's key.
 const IDS: [&str; 3] = ["id", "tool_call_id", "call_id"];
 
 /// A call without its position in the message.
@@ -22,7 +24,7 @@ pub(crate) struct Parts {
     pub id: Option<String>,
     pub arguments: Map<String, Value>,
     pub repairs: Repairs,
-    /// Whether the object has more keys than a call, so that without a marker it may be something else.
+    /// Whether the object has keys that calls do not have, so that without a marker it may be other data.
     pub extra: bool,
 }
 
@@ -31,7 +33,7 @@ pub(crate) fn may_begin(key: &str, tools: &ToolTable) -> bool {
     NAMES.contains(&key) || ARGUMENTS.contains(&key) || IDS.contains(&key) || matches!(key, "type" | "tool_calls") || tools.lists(key)
 }
 
-/// Makes a call of an object. `keys` are those of all formats that the text may be in.
+/// Converts an object into a call. `keys` are the keys of all formats that the text may be in.
 pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolTable, mut repairs: Repairs) -> Result<Parts, Fault> {
     let Value::Object(mut map) = value else {
         return Err(Fault::new(FaultKind::NotAnObject, "a call must be an object with the tool's name and its arguments"));
@@ -42,7 +44,7 @@ pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolT
         id = id.or_else(|| text(&mut inner, "id"));
         if !keys.iter().any(|keys| keys.wrapped) {
             if !mode.is_lenient() {
-                return Err(Fault::syntax("the call stands inside a `function` object; write its name and arguments directly"));
+                return Err(Fault::syntax("the call is nested in a `function` object; write its name and arguments directly"));
             }
             repairs.add(Repair::FunctionWrapper);
         }
@@ -57,7 +59,7 @@ pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolT
             repairs.add(Repair::MissingArguments);
             Map::new()
         }
-        None => return Err(Fault::syntax(format!("the call of {name} has no `{}`", keys.first().map_or("arguments", |k| k.arguments)))),
+        None => return Err(Fault::syntax(format!("the call to {name} has no `{}`", keys.first().map_or("arguments", |k| k.arguments)))),
     };
     let known = |key: &String| {
         IDS.contains(&key.as_str())
@@ -68,7 +70,7 @@ pub(crate) fn from_value(value: Value, keys: &[&Keys], mode: Mode, tools: &ToolT
     finish(&name, id, arguments, mode, tools, repairs).map(|parts| Parts { extra, ..parts })
 }
 
-/// Makes a call of the members of an object. The common case is a name and arguments under the format's own keys.
+/// Converts the members of an object into a call. Fast for the common case of a name and arguments under the format's own keys.
 pub(crate) fn from_members(members: Members, keys: &[&Keys], mode: Mode, tools: &ToolTable) -> Result<Parts, Fault> {
     let own = keys.first().filter(|keys| !keys.by_key && !keys.wrapped);
     let usual = own.is_some_and(|keys| {
@@ -93,7 +95,7 @@ pub(crate) fn from_members(members: Members, keys: &[&Keys], mode: Mode, tools: 
     finish(&name, id, arguments, mode, tools, Repairs::default())
 }
 
-/// The arguments as an object. Anything else is repaired if it has only one reading.
+/// Returns the arguments as an object. Lenient parsing also accepts a string that contains JSON, and null.
 pub(crate) fn arguments(value: Value, name: &str, mode: Mode, repairs: &mut Repairs) -> Result<Map<String, Value>, Fault> {
     match value {
         Value::Object(arguments) => Ok(arguments),
@@ -109,7 +111,7 @@ pub(crate) fn arguments(value: Value, name: &str, mode: Mode, repairs: &mut Repa
     }
 }
 
-/// Coerces the arguments to the tool's schema.
+/// Creates a call: cleans the tool name and coerces the arguments to the tool's schema.
 pub(crate) fn finish(
     name: &str,
     id: Option<String>,
@@ -123,7 +125,7 @@ pub(crate) fn finish(
     Ok(Parts { name, id, arguments, repairs, extra: false })
 }
 
-/// The tool name without decoration.
+/// Returns the tool name without prefixes and suffixes that models add. Fails if the name is empty or too long.
 pub(crate) fn clean(written: &str, mode: Mode, tools: &ToolTable, repairs: &mut Repairs) -> Result<String, Fault> {
     let name = written.trim();
     if name.is_empty() {
@@ -140,7 +142,7 @@ pub(crate) fn clean(written: &str, mode: Mode, tools: &ToolTable, repairs: &mut 
 }
 
 pub(crate) fn no_name() -> Fault {
-    Fault::new(FaultKind::NoName, "the call names no tool; give the tool's name")
+    Fault::new(FaultKind::NoName, "the call does not name a tool; add the tool's name")
 }
 
 pub(crate) fn not_an_object(name: &str, value: &Value) -> Fault {
@@ -155,6 +157,7 @@ pub(crate) fn not_an_object(name: &str, value: &Value) -> Fault {
     Fault::new(FaultKind::NotAnObject, format!("the arguments of {name} are {found}; they must be an object: {{\"parameter\": value}}"))
 }
 
+/// Removes the tool name and the arguments from an object and returns them.
 fn split(
     map: &mut Map<String, Value>,
     keys: &[&Keys],

@@ -1,4 +1,4 @@
-//! A dialect: the formats that a text may be in, with all their markers prepared for one search.
+//! [`Dialect`]: the formats in which a text may contain calls, with all their markers prepared for one search.
 
 mod row;
 
@@ -9,26 +9,26 @@ use crate::format::{Format, Markup, Shape};
 use crate::formats;
 pub(crate) use row::{Entry, MAX_NAME, Row, first_chars};
 
-/// How a model writes its calls: in one format, several, or any.
+/// The formats in which a model may write calls as text: one, several, or all.
 #[derive(Clone)]
 pub struct Dialect(Arc<Compiled>);
 
 impl Dialect {
-    /// All formats; the text decides which one.
+    /// Returns the dialect of all formats. The text determines which format applies.
     #[must_use]
     pub fn auto() -> Self {
         static AUTO: LazyLock<Dialect> = LazyLock::new(|| Dialect(Arc::new(Compiled::new("auto", &formats::all().collect::<Vec<_>>()))));
         AUTO.clone()
     }
 
-    /// No format: calls are native, and text is only text.
+    /// Returns the dialect without formats, for native function calling: text never contains calls.
     #[must_use]
     pub fn native() -> Self {
         static NATIVE: LazyLock<Dialect> = LazyLock::new(|| Dialect(Arc::new(Compiled::new("native", &[]))));
         NATIVE.clone()
     }
 
-    /// The dialect of this name: `auto`, `native`, or one of [`Dialect::names`].
+    /// Returns the dialect with this name: `auto`, `native`, or one of [`Dialect::names`]. Returns `None` if the name is unknown.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         static NAMED: [OnceLock<Dialect>; formats::COUNT] = [const { OnceLock::new() }; formats::COUNT];
@@ -43,7 +43,7 @@ impl Dialect {
         Some(NAMED[place].get_or_init(make).clone())
     }
 
-    /// Several formats at once. Returns `None` if a name is unknown.
+    /// Returns a dialect of several formats. Returns `None` if a name is unknown or if there are no names.
     #[must_use]
     pub fn of(names: &[&str]) -> Option<Self> {
         let names: Vec<&str> = names.iter().map(|name| full_name(name)).collect();
@@ -52,19 +52,19 @@ impl Dialect {
         (known && !rows.is_empty()).then(|| Self(Arc::new(Compiled::new(&names.join("+"), &rows))))
     }
 
-    /// The names of all formats.
+    /// Returns the names of all formats.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let seen = |name: &str, before: usize| formats::all().take(before).any(|format| format.name == name);
         formats::all().enumerate().filter(move |(place, format)| !seen(format.name, *place)).map(|(_, format)| format.name)
     }
 
-    /// Which models use a format.
+    /// Returns which models use a format, or `None` if there is no such format.
     #[must_use]
     pub fn who(name: &str) -> Option<&'static str> {
         formats::all().find(|format| format.name == name).map(|format| format.who)
     }
 
-    /// The name.
+    /// Returns the name of the dialect.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
@@ -74,7 +74,7 @@ impl Dialect {
         &self.0
     }
 
-    /// What a code fence at the end of a message may contain: the formats of this dialect, and calls as plain JSON.
+    /// Returns the dialect for the content of a code fence at the end of a message: the formats of this dialect, plain JSON and Python.
     pub(crate) fn in_fence(&self) -> Self {
         const PLAIN: [&str; 5] = ["helve_json", "openai_json", "llama3_json", "xlam", "pythonic"];
         let own = self.0.rows.iter().filter(|row| !row.foreign).map(|row| row.format.name);
@@ -83,7 +83,7 @@ impl Dialect {
     }
 }
 
-/// Short and former names of the two prompted formats.
+/// Returns the full name of a format. The two prompted formats have short and former names.
 fn full_name(name: &str) -> &str {
     match name {
         "json" | "seed_json" => "helve_json",
@@ -98,25 +98,27 @@ impl fmt::Debug for Dialect {
     }
 }
 
-/// A literal to search for, and its meaning.
+/// A literal that the scanner searches for, and its meaning.
 #[derive(Debug)]
 pub(crate) struct Marker {
     pub text: String,
-    /// The byte of it that is searched for.
+    /// Index of the byte in `text` that the search looks for.
     pub anchor: usize,
     pub meaning: Meaning,
-    /// Whether it is markup rather than text if no call follows.
+    /// Whether the literal is markup rather than text if no call follows.
     pub token: bool,
 }
 
+/// What follows a [`Marker`].
 #[derive(Debug)]
 pub(crate) enum Meaning {
-    /// Calls follow, in one of these formats.
+    /// Calls in one of these formats.
     Calls(Vec<(Arc<Row>, Entry)>),
-    /// Reasoning follows, up to this.
+    /// Reasoning, up to this closing marker.
     Thinks(&'static str),
+    /// Nothing: the marker is a control token.
     Token,
-    /// Everything up to this is markup, including the literal itself.
+    /// Markup up to this literal. The number is how many bytes of the literal belong to the markup.
     Through(&'static str, usize),
 }
 
@@ -124,34 +126,37 @@ pub(crate) enum Meaning {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub name: String,
+    /// The formats of the dialect, then foreign formats that share a marker with them.
     pub rows: Vec<Arc<Row>>,
+    /// The formats whose calls may start a message without a marker.
     pub bare: Vec<Arc<Row>>,
     pub markers: Vec<Marker>,
-    /// For each byte, the markers whose anchor it is.
+    /// For each byte, the markers with this byte as their anchor.
     pub anchored: Vec<Anchored>,
     pub anchors: Anchors,
-    /// Markers that close calls: after a call they are markup.
+    /// Markers that close calls. Directly after a call they are markup.
     pub closes: Vec<&'static str>,
     /// Control tokens.
     pub tokens: Vec<String>,
-    /// Markers that have bytes before their anchor.
+    /// Indexes of the markers that have bytes before their anchor.
     pub leading: Vec<u16>,
-    /// The first bytes of those markers, and the maximum length before the anchor.
+    /// The first bytes of the markers in `leading`.
     pub lead_bytes: Vec<u8>,
+    /// Maximum number of bytes before an anchor.
     pub longest_lead: usize,
 }
 
-/// The markers of one anchor byte.
+/// The markers with the same anchor byte.
 #[derive(Debug, Default)]
 pub(crate) struct Anchored {
     all: Vec<u16>,
-    /// Indexed by the next byte, which rules out most of them.
+    /// The markers by the byte after the anchor, which excludes most of them. Empty if the byte is not known for all of them.
     by_next: Vec<(u8, Vec<u16>)>,
 }
 
 impl Anchored {
     fn split(&mut self, byte: u8, markers: &[Marker]) {
-        // An object may have white space between its tokens.
+        // In a JSON object, white space may follow the anchor.
         if self.all.len() < 2 || byte == b'{' {
             return;
         }
@@ -172,7 +177,7 @@ impl Anchored {
         self.all.is_empty()
     }
 
-    /// The markers that allow this next byte.
+    /// Returns the markers that can have `next` after their anchor.
     pub fn with(&self, next: Option<u8>) -> &[u16] {
         match next {
             Some(next) if !self.by_next.is_empty() => {
@@ -183,7 +188,7 @@ impl Anchored {
     }
 }
 
-/// Bytes at which the search through prose stops.
+/// The bytes at which the search for markers stops.
 #[derive(Debug)]
 pub(crate) enum Anchors {
     Two(u8, u8),
@@ -207,13 +212,14 @@ impl Anchors {
         }
     }
 
+    /// Returns the index of the first anchor byte.
     pub fn find(&self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Two(one, two) => memchr::memchr2(*one, *two, bytes),
             Self::Three(one, two, three) => memchr::memchr3(*one, *two, *three, bytes),
             Self::Many(table) => {
                 let found = |byte: &u8| table[usize::from(*byte)];
-                // Eight at a time with one branch, then the exact one.
+                // Checks eight bytes with one branch, then finds the exact byte.
                 let (eights, _) = bytes.as_chunks::<8>();
                 let clear = eights.iter().take_while(|eight| !eight.iter().fold(false, |any, byte| any | found(byte))).count() * 8;
                 bytes[clear..].iter().position(found).map(|at| at + clear)
@@ -268,7 +274,7 @@ impl Compiled {
     fn collect(&mut self) {
         for row in self.rows.clone() {
             let format = row.format;
-            // Of another format, only the markers count that a format of the dialect has too.
+            // A foreign format contributes only markers that a format of the dialect also has.
             let known = |made: &Self, open: &str| !row.foreign || made.markers.iter().any(|marker| marker.text == open);
             for open in format.section.open {
                 if known(self, open) {
@@ -331,7 +337,7 @@ impl Compiled {
     }
 
     fn index(&mut self) {
-        // Longest first, so that `<|start|>` never hides a longer marker.
+        // Longest first, so that a short marker such as `<|start|>` does not hide a longer one.
         self.markers.sort_by_key(|marker| std::cmp::Reverse(marker.text.len()));
         let mut bytes = vec![b'`'];
         for (place, marker) in self.markers.iter().enumerate() {

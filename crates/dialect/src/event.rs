@@ -1,4 +1,4 @@
-//! What a model wrote: the events of a stream, and the items of a complete message.
+//! The results of parsing: the events of a stream, and the items of a complete message.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use crate::repair::Repairs;
 /// How strictly calls are parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Common mistakes are repaired, and each repair is listed in the call.
+    /// Repairs common mistakes. [`Call::repairs`] lists each repair.
     #[default]
     Lenient,
-    /// Only what the format's grammar allows.
+    /// Accepts only what the format's grammar allows.
     Strict,
 }
 
@@ -31,48 +31,48 @@ pub struct Call {
     pub index: usize,
     /// The model's call id, or a generated one: `call_1`, `call_2`, …
     pub id: String,
-    /// The tool name without decoration.
+    /// The tool name, without prefixes and suffixes such as `functions.` that models add.
     pub name: String,
-    /// The arguments.
+    /// The arguments, by parameter name.
     pub arguments: Map<String, Value>,
-    /// The repairs that were needed.
+    /// The repairs that were needed to parse the call.
     pub repairs: Repairs,
-    /// The arguments as the model wrote them, if it is a native call with a single valid JSON object.
+    /// The arguments as the model wrote them, if the call is native and the arguments are a single valid JSON object.
     pub written: Option<String>,
 }
 
-/// Text that was meant to be a call but is not a valid one.
+/// Text that was meant as a call but is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
     /// The kind of mistake.
     pub kind: FaultKind,
-    /// What is wrong and what to do, for the model.
+    /// A message for the model that says what is wrong and what to do.
     pub error: String,
-    /// The text that the model wrote.
+    /// The text of the call as the model wrote it.
     pub raw: String,
-    /// Index that the call would have in the message.
+    /// Index of the call in the message, starting at 0.
     pub index: usize,
 }
 
-/// A part of a model's message, emitted as soon as it is certain.
+/// A part of a model's message. Each part is emitted as soon as its kind is certain.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventKind<'a> {
-    /// Text for the reader.
+    /// Text that is not part of a call.
     Text(&'a str),
     /// The model's reasoning.
     Reasoning(&'a str),
-    /// The start of a call. Exactly one [`EventKind::Call`] or [`EventKind::Malformed`] with its index follows.
+    /// The start of a call. Exactly one [`EventKind::Call`] or [`EventKind::Malformed`] with the same index follows.
     CallOpened {
         /// Index of the call in the message.
         index: usize,
         /// The tool name.
         name: &'a str,
     },
-    /// More text of a call that has started. For progress display only, not for parsing.
+    /// More text of a call that has started. Use it only to display progress, not for parsing.
     ArgsDelta {
         /// Index of the call in the message.
         index: usize,
-        /// The raw text.
+        /// The raw text of this part of the call.
         text: &'a str,
     },
     /// A complete call.
@@ -83,36 +83,36 @@ pub enum EventKind<'a> {
     Markup(&'a str),
 }
 
-/// An event and its byte range in the input. The range of an announcement is empty.
+/// An event and its byte range in the input. The range of [`EventKind::CallOpened`] and [`EventKind::ArgsDelta`] is empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event<'a> {
-    /// Byte range in the input.
+    /// Byte range of the event in the input.
     pub span: Range<usize>,
-    /// The event.
+    /// What the event contains.
     pub kind: EventKind<'a>,
 }
 
-/// A part of a complete message. The spans of all items, in order, cover the input without gaps or overlaps.
+/// A part of a complete message. In order, the spans of all items cover the input without gaps or overlaps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// Byte range in the input.
+    /// Byte range of the item in the input.
     pub span: Range<usize>,
-    /// The content.
+    /// What the item contains.
     pub content: Content,
 }
 
-/// The content of an item.
+/// The content of an [`Item`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {
-    /// Text for the reader.
+    /// Text that is not part of a call.
     Text(String),
     /// The model's reasoning.
     Reasoning(String),
-    /// A call.
+    /// A complete call.
     Call(Call),
     /// An invalid call.
     Malformed(Malformed),
-    /// Control tokens.
+    /// Control tokens that are neither text nor part of a call.
     Markup,
 }
 
@@ -148,12 +148,12 @@ impl Serialize for Item {
     }
 }
 
-/// Collects events into items; adjacent texts become one item.
+/// A collector that turns events into items. Adjacent parts of the same kind become one item, except calls.
 #[derive(Debug, Default)]
 pub struct Items(Vec<Item>);
 
 impl Items {
-    /// Adds an event.
+    /// Adds an event. Ignores [`EventKind::CallOpened`] and [`EventKind::ArgsDelta`].
     pub fn push(&mut self, event: Event<'_>) {
         let content = match event.kind {
             EventKind::CallOpened { .. } | EventKind::ArgsDelta { .. } => return,
@@ -186,7 +186,7 @@ impl Items {
         self.0.push(Item { span: event.span, content });
     }
 
-    /// All items.
+    /// Returns all items, in order.
     #[must_use]
     pub fn into_vec(self) -> Vec<Item> {
         self.0

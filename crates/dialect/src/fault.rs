@@ -1,4 +1,4 @@
-//! Why a call is invalid.
+//! The mistakes that make a call invalid.
 
 use std::fmt;
 
@@ -12,24 +12,24 @@ pub enum FaultKind {
     Incomplete,
     /// The text violates the format's grammar.
     Syntax,
-    /// The call names no tool.
+    /// The call does not name a tool.
     NoName,
     /// The arguments are not an object.
     NotAnObject,
-    /// The nesting is too deep.
+    /// The brackets or elements are nested too deep.
     TooDeep,
-    /// A key occurs twice, and strict parsing does not choose one.
+    /// A key occurs twice, which only lenient parsing accepts.
     DuplicateKey,
-    /// Program code instead of a call.
+    /// The model wrote program code instead of a call.
     Code,
     /// The message has too many calls.
     TooMany,
-    /// The arguments have too many values.
+    /// The arguments contain too many values.
     TooLarge,
 }
 
 impl FaultKind {
-    /// Its name in JSON.
+    /// Returns the name of the kind in JSON.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Serialize for FaultKind {
     }
 }
 
-/// A mistake, with a message that a model can act on.
+/// A mistake, with a message that tells the model what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub kind: FaultKind,
@@ -74,16 +74,18 @@ impl Fault {
         Self::new(FaultKind::Syntax, error)
     }
 
+    /// Returns the fault for a duplicate key.
     pub fn twice(key: &str) -> Self {
         Self::new(FaultKind::DuplicateKey, format!("duplicate key {key:?}; write it once"))
     }
 
-    /// An integer that would silently lose digits.
+    /// Returns the fault for an integer that would lose digits as a number.
     pub fn wide(integer: &str) -> Self {
         let shown: String = integer.chars().take(40).collect();
-        Self::syntax(format!("the integer {shown} does not fit 64 bits; send it as a string, or with an exponent"))
+        Self::syntax(format!("the integer {shown} does not fit into 64 bits; send it as a string, or with an exponent"))
     }
 
+    /// Returns the fault for a call that is incomplete at the end of the message.
     pub fn cut() -> Self {
         Self::new(FaultKind::Incomplete, "the message ended before the call was complete, so it was not run; write the whole call again")
     }

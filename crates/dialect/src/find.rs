@@ -2,7 +2,7 @@
 
 use crate::work;
 
-/// The first of several literals in a text: its position and its index. One pass, even if some are absent.
+/// Finds the first of several literals in a text, in one pass. Returns its position and its index in `marks`.
 pub(crate) fn first_mark<S: AsRef<[u8]>>(bytes: &[u8], marks: &[S]) -> Option<(usize, usize)> {
     let mut firsts = [marks.first()?.as_ref()[0]; 3];
     let mut count = 1;

@@ -1,27 +1,27 @@
-//! The definition of a format as one row of data: one of six call shapes, and the markers around it.
+//! Defines a format as data: one of six call shapes, and the markers around the calls.
 
 use crate::json::Syntax;
 
-/// One way to write calls.
+/// A format in which models write calls.
 #[derive(Debug)]
 pub(crate) struct Format {
-    /// Its name.
+    /// The name of the format.
     pub name: &'static str,
-    /// Which models use it.
+    /// The models that use the format.
     pub who: &'static str,
-    /// The markers around all calls of a message.
+    /// The markers around all calls in a message.
     pub section: Marks,
     /// The markers around each call.
     pub call: Marks,
     /// The shape of a call.
     pub shape: Shape,
-    /// Whether calls may be in a JSON or Python list.
+    /// Whether the calls may be items of a JSON or Python list.
     pub list: bool,
-    /// Whether a call may start a message without any marker.
+    /// Whether a message may start with a call without any marker.
     pub bare: bool,
-    /// Whether the markers also occur in prose: only calls of known tools count, and only at the start of a line.
+    /// Whether the markers also occur in ordinary text. Then only calls to known tools at the start of a line count.
     pub weak: bool,
-    /// Tokens between calls without a meaning.
+    /// Tokens between calls that have no meaning.
     pub noise: &'static [&'static str],
     /// Markers around reasoning, in addition to `<think>`.
     pub thinks: &'static [(&'static str, &'static str)],
@@ -30,7 +30,7 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// A short example of a call.
+    /// Returns a short example of a call, for error messages.
     pub fn grammar(&self) -> String {
         let open = self.section.open.first().or(self.call.open.first()).copied().unwrap_or_default();
         let close = self.section.close.first().or(self.call.close.first()).copied().unwrap_or_default();
@@ -51,7 +51,7 @@ impl Format {
 pub(crate) struct Marks {
     pub open: &'static [&'static str],
     pub close: &'static [&'static str],
-    /// Whether the grammar requires the closing one.
+    /// Whether the grammar requires the closing marker.
     pub must_close: bool,
 }
 
@@ -74,9 +74,11 @@ impl Marks {
 /// A control token, or the text between two of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Markup {
+    /// A single control token.
     Token(&'static str),
+    /// The text from the first literal up to and including the second one.
     Through(&'static str, &'static str),
-    /// Up to but excluding the second one.
+    /// The text from the first literal up to, but excluding, the second one.
     Upto(&'static str, &'static str),
 }
 
@@ -114,11 +116,11 @@ pub(crate) struct Keys {
     pub name: &'static str,
     pub arguments: &'static str,
     pub id: &'static str,
-    /// Whether the call is nested in a `function` object.
+    /// Whether name and arguments are nested in a `function` object.
     pub wrapped: bool,
-    /// Whether arguments may be a string of JSON.
+    /// Whether the arguments may be JSON in a string.
     pub string_arguments: bool,
-    /// Whether the tool name is the key itself.
+    /// Whether the tool name is the key and the arguments are its value.
     pub by_key: bool,
     /// Whether the object may be a Python literal.
     pub python: bool,
@@ -130,39 +132,41 @@ impl Keys {
     }
 }
 
-/// How tags are written, and what they mean.
+/// The syntax of tags, and their meaning.
 #[derive(Debug)]
 pub(crate) struct Tags {
-    /// What comes before the name of an opening tag, before that of a closing tag, and at the end of both.
+    /// The start of an opening tag, such as `<`.
     pub open: &'static str,
+    /// The start of a closing tag, such as `</`.
     pub close: &'static str,
+    /// The end of every tag, such as `>`.
     pub end: &'static str,
     pub call: CallTag,
     pub parameter: ParameterTag,
-    /// Whether one line break on each side of a value is layout.
+    /// Whether one line break on each side of a value is not part of the value.
     pub lines: bool,
     /// Whether `<![CDATA[…]]>` is supported.
     pub cdata: bool,
     /// Whether entities such as `&lt;` are supported.
     pub entities: bool,
-    /// The attribute with the type of a parameter.
+    /// The attribute that contains the type of a parameter.
     pub typed: Option<&'static str>,
 }
 
-/// Where the tool name is.
+/// The position of the tool name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum CallTag {
     /// `<function=name>`
     Equals(&'static str),
     /// `<invoke name="name">`
     Attribute(&'static str, &'static str),
-    /// `<tool_call>name`, ended by white space, the first tag or this token.
+    /// `<tool_call>name`. The name ends at a line break, at the first tag or at this token.
     Text(Option<&'static str>),
     /// `<tool_call><name>name</name>`
     Child(&'static str),
 }
 
-/// Where the parameter name is.
+/// The position of the parameter name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ParameterTag {
     /// `<parameter=key>value</parameter>`
@@ -171,6 +175,6 @@ pub(crate) enum ParameterTag {
     Attribute(&'static str, &'static str),
     /// `<arg_key>key</arg_key><arg_value>value</arg_value>`
     Pair(&'static str, &'static str),
-    /// `<key>value</key>`, inside one of these elements.
+    /// `<key>value</key>` inside one of these elements.
     Child(&'static [&'static str]),
 }

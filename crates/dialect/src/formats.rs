@@ -1,4 +1,4 @@
-//! All formats, in the order in which `auto` prefers them if the text is ambiguous.
+//! The table of formats, in the order in which `auto` prefers them if a text is ambiguous.
 
 mod called;
 mod objects;
@@ -6,7 +6,7 @@ mod tagged;
 
 use crate::format::{Format, Keys, Marks, Shape};
 
-/// A format without special features.
+/// The default values of a format.
 const PLAIN: Format = Format {
     name: "",
     who: "",
@@ -21,10 +21,10 @@ const PLAIN: Format = Format {
     markup: &[],
 };
 
-/// Number of rows.
+/// Number of rows in the table.
 pub(crate) const COUNT: usize = objects::ROWS.len() + tagged::ROWS.len() + called::ROWS.len();
 
-/// All rows. A format with two spellings has two rows of the same name.
+/// Returns all rows of the table. A format with two spellings has two rows with the same name.
 pub(crate) fn all() -> impl Iterator<Item = &'static Format> + Clone {
     objects::ROWS.iter().chain(&tagged::ROWS).chain(&called::ROWS)
 }

@@ -1,5 +1,5 @@
-//! Lenient parser for JSON, Python literals and Gemma's braces: one pass over a value of known extent, with its own stack. It records every
-//! repair.
+//! A lenient parser for JSON, Python literals and Gemma's braces. It parses a value of known extent in one pass, without recursion, and
+//! records every repair.
 
 mod blank;
 mod extent;
@@ -21,47 +21,49 @@ use crate::work::{self, seen};
 
 /// Maximum nesting of brackets.
 pub(crate) const MAX_DEPTH: usize = 128;
-/// Maximum number of values in one call, and in all calls of one text, because each takes many times the memory of its text.
+/// Maximum number of values in one call, and in all calls of one text. A value can take many times the memory of its text.
 pub(crate) const MAX_VALUES: usize = 100_000;
 
+/// Returns the fault for arguments with too many values.
 pub(crate) fn too_large() -> Fault {
-    Fault::new(FaultKind::TooLarge, format!("the arguments hold more than {MAX_VALUES} values; write fewer, or several messages"))
+    Fault::new(FaultKind::TooLarge, format!("the arguments contain more than {MAX_VALUES} values; write fewer, or use several messages"))
 }
 
-/// The language of a value.
+/// The syntax of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syntax {
     Json,
     Python,
-    /// Unquoted keys, and strings between two of these tokens.
+    /// Gemma's syntax: unquoted keys, and strings between two of these delimiters.
     Braces(&'static str),
 }
 
-/// A value and the repairs it needed.
+/// A parsed value and the repairs that it needed.
 #[derive(Debug)]
 pub(crate) struct Reading<T> {
     pub value: T,
     pub repairs: Repairs,
-    /// An argument without a name; only in Python calls.
+    /// The argument without a name, if there is one. Only Python calls have it.
     pub positional: Option<Value>,
 }
 
-/// Parses a value that fills the text. `missing` is the number of closing brackets that may be absent at its end.
+/// Parses a text that consists of one value. `missing` is the number of closing brackets that may be missing at the end.
 pub(crate) fn read(text: &str, syntax: Syntax, mode: Mode, missing: usize) -> Result<Reading<Value>, Fault> {
     let mut reader = Reader::new(text, syntax, mode, missing);
     let value = reader.value()?;
     reader.finish(value)
 }
 
-/// Parses one plain JSON object at the start of the text, and returns its end. Returns `None` if it is incomplete or not plain: then its
-/// extent must be found first.
+/// Parses a plain JSON value at the start of the text, and returns it with its end. Returns `None` if the value is incomplete or needs
+/// repairs. Then the caller must find its extent first.
 pub(crate) fn read_plain(text: &str) -> Option<(Value, usize)> {
     let mut reader = Reader::new(text, Syntax::Json, Mode::Strict, 0);
     let value = reader.value().ok()?;
     Some((value, reader.at))
 }
 
-/// The members of one plain JSON object, and its end. A call is such an object, and needs no map.
+/// Parses a plain JSON object at the start of the text, and returns its members and its end. Returns `None` if the object is incomplete
+/// or needs repairs. Builds no map, because most calls need none.
 pub(crate) fn read_members(text: &str) -> Option<(Members, usize)> {
     let mut reader = Reader::new(text, Syntax::Json, Mode::Strict, 0);
     reader.at = 1;
@@ -74,10 +76,10 @@ pub(crate) fn read_members(text: &str) -> Option<(Members, usize)> {
     Some((reader.members, reader.at))
 }
 
-/// The members of an object, in order.
+/// The members of an object, in the order of the text.
 pub(crate) type Members = Vec<(String, Value)>;
 
-/// Parses `(key=value, …)`.
+/// Parses the arguments of a Python call: `(key=value, …)`.
 pub(crate) fn read_arguments(text: &str, mode: Mode) -> Result<Reading<Map<String, Value>>, Fault> {
     let mut reader = Reader::new(text, Syntax::Python, mode, 0);
     reader.at = 1;
@@ -92,10 +94,11 @@ pub(crate) fn read_arguments(text: &str, mode: Mode) -> Result<Reading<Map<Strin
     let Reading { value, repairs, positional } = reader.finish(value)?;
     match value {
         Value::Object(map) => Ok(Reading { value: map, repairs, positional }),
-        _ => Err(Fault::new(FaultKind::NotAnObject, "the arguments are not named")),
+        _ => Err(Fault::new(FaultKind::NotAnObject, "the arguments have no names; write tool(name=value)")),
     }
 }
 
+/// A bracket that is still open, and its content so far.
 enum Frame {
     Object {
         map: Map<String, Value>,
@@ -106,7 +109,7 @@ enum Frame {
         items: Vec<Value>,
         close: u8,
     },
-    /// The outermost object of a call.
+    /// The outermost object of a call, without a map.
     Members {
         list: Members,
         key: String,
@@ -136,12 +139,12 @@ struct Reader<'a> {
     stack: Vec<Frame>,
     positional: Option<Value>,
     members: Members,
-    /// Buffer for strings with escapes.
+    /// Reusable buffer for strings with escapes.
     scratch: String,
-    /// Whether the next value has no name.
+    /// Whether the next value is an argument without a name.
     unnamed: bool,
     values: usize,
-    /// Number of members of the last object. Lists contain similar objects, so the next one often has as many.
+    /// Number of members of the last object, used as the capacity of the next one. Lists often contain similar objects.
     usual: usize,
 }
 
@@ -169,7 +172,7 @@ impl<'a> Reader<'a> {
     fn finish<T>(mut self, value: T) -> Result<Reading<T>, Fault> {
         self.blank();
         if self.at < self.bytes.len() {
-            return Err(self.broken("nothing more"));
+            return Err(self.broken("the end"));
         }
         Ok(Reading { value, repairs: self.repairs, positional: self.positional })
     }
@@ -212,7 +215,7 @@ impl<'a> Reader<'a> {
         if self.stack.len() >= MAX_DEPTH {
             return Err(Fault::new(
                 FaultKind::TooDeep,
-                format!("brackets are nested more than {MAX_DEPTH} deep; write the arguments flatter"),
+                format!("brackets are nested more than {MAX_DEPTH} levels deep; write the arguments with less nesting"),
             ));
         }
         self.at += 1;
@@ -220,7 +223,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Returns whether a bracket that was just opened is closed at once.
+    /// Consumes a closing bracket directly after the opening one. Returns whether there was one.
     fn opened_empty(&mut self, close: u8) -> bool {
         self.blank();
         let empty = self.peek() == Some(close);
@@ -243,7 +246,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds a complete value to its parent, and closes brackets as long as they end here.
+    /// Adds a complete value to its parent, and closes all brackets that end at the current position. Returns the outermost value once it
+    /// is complete.
     fn hand_up(&mut self, mut value: Value) -> Result<Option<Value>, Fault> {
         loop {
             let Some(top) = self.stack.last_mut() else { return Ok(Some(value)) };
@@ -251,7 +255,7 @@ impl<'a> Reader<'a> {
             match top {
                 Frame::Array { items, .. } => items.push(value),
                 Frame::Members { list, key } => {
-                    // Calls have few members; more are parsed another way.
+                    // Calls have few members. An object with more is parsed again into a map.
                     if list.len() > 16 || list.iter().any(|(other, _)| other == key) {
                         return Err(Fault::twice(key));
                     }
@@ -310,7 +314,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The text ended after a complete value, with brackets open.
+    /// Closes the open brackets at the end of the text, or fails if too many are open.
     fn run_out(&mut self) -> Result<Value, Fault> {
         if self.stack.len() > self.missing || !self.mode.is_lenient() {
             return Err(Fault::cut());
@@ -331,7 +335,7 @@ impl<'a> Reader<'a> {
         Ok(self.shut())
     }
 
-    /// Parses a key and its separator.
+    /// Parses a key and its separator, or marks the next value as an argument without a name.
     fn key(&mut self) -> Result<(), Fault> {
         let call = matches!(self.stack.last(), Some(Frame::Object { close: b')', .. }));
         let start = self.at;
@@ -340,7 +344,7 @@ impl<'a> Reader<'a> {
             Some(b'"') => self.string(b'"')?,
             Some(b'\'') => self.string(b'\'')?,
             Some(_) if self.at_delimiter() => {
-                self.mend(Repair::OtherKey, "a key without marks around it")?;
+                self.mend(Repair::OtherKey, "a key without delimiters")?;
                 self.delimited()?
             }
             Some(_) => {
@@ -415,7 +419,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Unquoted text, up to the next comma or bracket.
+    /// Parses unquoted text, up to the next comma or bracket.
     fn bare_text(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let end = seen(rest, rest.find([',', '}', ']', '{', '['])).unwrap_or(rest.len());
@@ -424,7 +428,7 @@ impl<'a> Reader<'a> {
         rest[..end].trim()
     }
 
-    /// An unquoted key, which may contain spaces.
+    /// Parses an unquoted key, which may contain spaces.
     fn spaced_word(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let end = seen(rest, rest.find([':', ',', '{', '}', '[', ']'])).unwrap_or(rest.len());
@@ -453,15 +457,16 @@ impl<'a> Reader<'a> {
         Err(self.broken(wanted))
     }
 
+    /// Returns the fault for the current position, at which `wanted` was expected.
     fn broken(&self, wanted: &str) -> Fault {
         let language = if self.syntax == Syntax::Python { "call" } else { "JSON" };
         let rest = &self.text[self.at.min(self.text.len())..];
         if rest.is_empty() {
-            return Fault::syntax(format!("the {language} ends too early: {wanted} was expected"));
+            return Fault::syntax(format!("the {language} ends too early: expected {wanted}"));
         }
         let near: String = rest.chars().take(24).collect();
         work::count(self.at);
         let place = self.text[..self.at].chars().count() + 1;
-        Fault::syntax(format!("the {language} is broken at character {place}: {wanted} was expected, near {near:?}"))
+        Fault::syntax(format!("invalid {language} at character {place}: expected {wanted}, near {near:?}"))
     }
 }

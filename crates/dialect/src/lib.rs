@@ -1,4 +1,4 @@
-//! Finds tool calls in the output of language models, and prompts models to write them.
+//! Parses tool calls in the output of language models, and writes prompts that teach models to call tools.
 
 #![doc = include_str!("../README.md")]
 

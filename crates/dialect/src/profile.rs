@@ -1,8 +1,8 @@
-//! Which formats a model uses, by its name. For unknown models the text decides.
+//! The table of models and the formats that they use. For an unknown model, all formats apply.
 
 use crate::dialect::Dialect;
 
-/// Parts of model names, from the most to the least specific, and the formats of such models.
+/// Parts of model names and the formats of these models. More specific names come first.
 const MODELS: [(&str, &[&str]); 46] = [
     ("qwen3-coder", &["qwen3_coder", "hermes"]),
     ("qwen3.5", &["qwen3_coder", "hermes"]),
@@ -53,7 +53,8 @@ const MODELS: [(&str, &[&str]); 46] = [
 ];
 
 impl Dialect {
-    /// The formats of a model by its name, in addition to plain JSON and XML; all formats if the name is unknown.
+    /// Returns the dialect of a model by its name: the formats of the model family, Helve's prompted JSON and XML, and OpenAI's JSON.
+    /// Returns [`Dialect::auto`] if the name is unknown.
     #[must_use]
     pub fn of_model(name: &str) -> Self {
         let name = name.to_ascii_lowercase();

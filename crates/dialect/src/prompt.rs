@@ -1,7 +1,7 @@
 //! Prompts a model to call tools in plain text: instructions before the conversation, results and corrections afterwards.
 //!
-//! What is written here can be parsed in strict mode. Names, descriptions and schemas are untrusted: nothing in them can start a new line,
-//! and all of them have a maximum length.
+//! Strict mode can parse all calls that this module writes. Names, descriptions and schemas are untrusted: they are written without line
+//! breaks and with a maximum length.
 
 mod example;
 mod instructions;
@@ -28,22 +28,22 @@ pub use schema::answer_text;
 use crate::dialect::Dialect;
 use crate::event::Malformed;
 
-/// Longer lists of tools are written with one line per tool, unless [`Prompt::compact`] is set.
+/// Number of tools above which a list has only one line per tool, unless [`Prompt::compact`] is set.
 pub const COMPACT_ABOVE: usize = 20;
-/// Maximum length of a tool description in characters.
+/// Maximum length of a tool description, in characters.
 pub const MAX_DESCRIPTION: usize = 2_000;
-/// Maximum length of a parameter description in characters.
+/// Maximum length of a parameter description, in characters.
 pub const MAX_PARAMETER_DESCRIPTION: usize = 500;
 
-/// A tool as described to a model.
+/// A tool to describe to a model.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptTool<'a> {
-    /// The tool name. A tool is omitted if its name cannot be written as it is: if it is empty, longer than 256 bytes, or contains
-    /// white space, control characters, quotes, brackets or `&`.
+    /// The tool name. The prompt omits a tool whose name is empty, longer than 256 bytes, or contains white space, invisible
+    /// characters, quotes, backslashes, `&`, or angle or curly brackets.
     pub name: &'a str,
-    /// The description.
+    /// The description of the tool.
     pub description: &'a str,
-    /// The JSON Schema of its parameters.
+    /// The JSON Schema of the tool's parameters.
     pub parameters: &'a Value,
 }
 
@@ -60,7 +60,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// Its code: `en` or `zh`.
+    /// Returns the language code: `en` or `zh`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -85,16 +85,16 @@ impl FromStr for Language {
 /// The format in which a model is prompted to write calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PromptFormat {
-    /// `{"tool_calls": [{"id", "name", "parameters"}]}`, which the dialect `helve_json` reads.
+    /// `{"tool_calls": [{"id", "name", "parameters"}]}`, which the dialect `helve_json` parses.
     #[default]
     Json,
-    /// `<tool_call>` with every value in CDATA, which the dialect `helve_xml` reads. A parameter whose name is not a valid element name is
-    /// omitted.
+    /// `<tool_call>` with every value in CDATA, which the dialect `helve_xml` parses. The prompt omits a parameter whose name is not a
+    /// valid element name.
     Xml,
 }
 
 impl PromptFormat {
-    /// Its short name: `json` or `xml`. [`Dialect::named`] accepts it.
+    /// Returns the short name of the format: `json` or `xml`. [`Dialect::named`] accepts this name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -103,7 +103,7 @@ impl PromptFormat {
         }
     }
 
-    /// The dialect that parses the calls.
+    /// Returns the dialect that parses calls in this format.
     #[must_use]
     pub fn dialect(self) -> Dialect {
         Dialect::named(self.as_str()).unwrap_or_else(Dialect::auto)
@@ -125,19 +125,19 @@ impl FromStr for PromptFormat {
 /// Whether the model may, must or must not call tools in its next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice<'a> {
-    /// The model decides.
+    /// The model decides whether to call tools.
     #[default]
     Auto,
-    /// It must not call tools; no tool is described.
+    /// The model must not call tools. The prompt describes no tool.
     None,
-    /// It must call at least one tool.
+    /// The model must call at least one tool.
     Required,
-    /// It must call this tool; no other tool is described.
+    /// The model must call this tool. The prompt describes no other tool.
     Only(&'a str),
 }
 
 impl Choice<'_> {
-    /// The tools that are described.
+    /// Returns the tools that the prompt describes.
     fn of<'t, 'a>(self, tools: &'t [PromptTool<'a>]) -> Vec<&'t PromptTool<'a>> {
         let offered = |tool: &&PromptTool<'_>| match self {
             Self::None => false,
@@ -148,7 +148,7 @@ impl Choice<'_> {
     }
 }
 
-/// Writes the texts about tools that a model reads.
+/// A writer for the texts about tools that a model reads.
 ///
 /// ```
 /// use helve_dialect::{Choice, Prompt, PromptTool, PromptFormat};
@@ -167,67 +167,69 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// English instructions; long lists are compact.
+    /// Creates a prompt with English instructions. Long lists of tools are compact.
     #[must_use]
     pub fn new(form: PromptFormat) -> Self {
         Self { form, ..Self::default() }
     }
 
-    /// Sets the language.
+    /// Sets the language of the instructions.
     #[must_use]
     pub const fn language(mut self, language: Language) -> Self {
         self.language = language;
         self
     }
 
-    /// Sets whether every tool takes one line. By default only with more than [`COMPACT_ABOVE`] tools.
+    /// Sets whether every tool takes only one line. By default this is so with more than [`COMPACT_ABOVE`] tools.
     #[must_use]
     pub const fn compact(mut self, compact: bool) -> Self {
         self.compact = Some(compact);
         self
     }
 
-    /// Sets whether the server constrains the model to [`Prompt::schema`], so that an answer without calls is `{"answer": "…"}`. JSON only.
+    /// Sets whether the server constrains the model to [`Prompt::schema`], so that an answer without calls is `{"answer": "…"}`. Has no
+    /// effect on XML.
     #[must_use]
     pub const fn structured(mut self, structured: bool) -> Self {
         self.structured = structured;
         self
     }
 
-    /// The instructions: the tools, how to write a call, and what results look like.
+    /// Returns the instructions for the model: the tools, how to write a call, and what results look like.
     ///
-    /// Empty if nothing can be called: for [`Choice::None`], without tools, and for [`Choice::Only`] with an unknown name. To tell these cases
-    /// apart, look up the name first.
+    /// Returns an empty string if the model cannot call any tool: for [`Choice::None`], without tools, and for [`Choice::Only`] with an
+    /// unknown name. To distinguish these cases, look up the name first.
     #[must_use]
     pub fn instructions(self, tools: &[PromptTool<'_>], choice: Choice<'_>) -> String {
         instructions::write(self, &choice.of(tools), choice)
     }
 
-    /// The result of a tool, as the instructions announce it.
+    /// Returns the text of a tool result, in the form that the instructions describe.
     #[must_use]
     pub fn result(self, result: &PromptResult<'_>) -> String {
         result::write(self, result)
     }
 
-    /// Why a call could not be parsed, a harmless excerpt of it, and the right form.
+    /// Returns the message that tells the model about a malformed call: the reason, an excerpt that cannot be parsed as a call, and the
+    /// correct form.
     #[must_use]
     pub fn malformed(self, malformed: &Malformed) -> String {
         malformed::write(self, malformed)
     }
 
-    /// The JSON Schema of a whole message, for servers that can hold a model to one: calls in the form of
-    /// [`PromptFormat::Json`], or `{"answer": "…"}`, which [`answer_text`] reads.
+    /// Returns the JSON Schema of a whole message, for servers that support structured output: calls in the form of
+    /// [`PromptFormat::Json`], or `{"answer": "…"}`, which [`answer_text`] parses.
     ///
-    /// [`Choice::Required`] and [`Choice::Only`] leave only calls; [`Choice::None`] only the answer, and so does every choice
-    /// that leaves no tool. References inside a tool's schema still lead to the same place; those that lead nowhere in it
-    /// are dropped, so that anything is allowed there.
+    /// With [`Choice::Required`] and [`Choice::Only`], the schema allows only calls. With [`Choice::None`], or if no tool is left, it
+    /// allows only the answer. References inside a tool's schema are adjusted; references that cannot be resolved inside it are
+    /// removed, so that any value is allowed there.
     #[must_use]
     pub fn schema(tools: &[PromptTool<'_>], choice: Choice<'_>) -> Value {
         schema::write(&choice.of(tools), choice)
     }
 
-    /// A call that shows how the tool is called, with made up arguments. The dialect of this prompt reads exactly these
-    /// arguments from it, in strict mode.
+    /// Returns an example call to a tool, with generated arguments. Strict parsing with the dialect of this prompt returns exactly these
+    /// arguments.
     #[must_use]
     pub fn example(self, tool: &PromptTool<'_>) -> String {
         write::call(self.form, tool.name, &example::arguments(tool, self.form, self.words()))

@@ -1,7 +1,7 @@
-//! Finds calls in text from outside, such as tool results: a model that quotes one does not make it.
+//! Finds calls in untrusted text, such as tool results. A call that the model copies from there is a quotation and must not run.
 //!
-//! The search starts at every position where a call could start, whatever surrounds it, also behind escapes of JSON, HTML and Markdown.
-//! Only digests of the calls are kept. Work and memory are limited; beyond the limit every call counts as quoted.
+//! The search starts at every position where a call could start, whatever surrounds it. It also decodes escapes of JSON, HTML and
+//! Markdown. Only digests of the calls are stored. Work and memory are limited; if a limit is exceeded, every call counts as quoted.
 
 mod canonical;
 mod decoded;
@@ -17,19 +17,20 @@ use crate::repair::Repair;
 use crate::scan::Scanner;
 use crate::tools::ToolTable;
 
-/// Maximum number of different calls remembered.
+/// Maximum number of different calls that are stored.
 const MAX_CALLS: usize = 1 << 16;
-/// A search may read this multiple of the text, plus a constant.
+/// Maximum work of a search, as a multiple of the length of the text.
 const MAX_READINGS: usize = 64;
+/// Work that is allowed for every text, in bytes, even if the text is short.
 const MIN_WORK: usize = 1 << 16;
-/// How much is read of a candidate before it is known that more is needed.
+/// Number of bytes of a candidate that are parsed first.
 const FIRST_LOOK: usize = 128;
-/// A marker after which every object is a call.
+/// A marker after which an object is parsed as a call.
 const OBJECT_MARK: &str = "<tool_call>";
-/// How much of one text is prepended to the next, because a call may be split between them.
+/// Number of bytes of earlier texts that are prepended to the next text, because a call may be split between them.
 const OVERLAP: usize = 16 << 10;
 
-/// The calls in text from outside.
+/// The calls that occur in untrusted text, such as tool results.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -46,13 +47,13 @@ pub struct QuotedCalls {
     dialects: Vec<Dialect>,
     tools: Arc<ToolTable>,
     digests: HashSet<u64>,
-    /// The end of the texts so far.
+    /// The end of the texts that were added so far.
     tail: String,
     overflowed: bool,
 }
 
 impl QuotedCalls {
-    /// Looks for calls of these tools, in all formats, and as this dialect parses them.
+    /// Creates an empty set for calls to these tools. Searches in all formats, and additionally as `dialect` parses them.
     #[must_use]
     pub fn new(dialect: Dialect, tools: Arc<ToolTable>) -> Self {
         let mut dialects = vec![Dialect::auto()];
@@ -62,7 +63,7 @@ impl QuotedCalls {
         Self { dialects, tools, digests: HashSet::new(), tail: String::new(), overflowed: false }
     }
 
-    /// Adds the calls in a text. A call may start in one text and end in the next.
+    /// Adds the calls in a text. Also finds a call that starts in one text and ends in the next.
     pub fn add(&mut self, text: &str) {
         if self.overflowed {
             return;
@@ -77,13 +78,13 @@ impl QuotedCalls {
         self.tail.drain(..surplus);
     }
 
-    /// Returns whether this call occurs in one of the texts, in any spelling.
+    /// Returns whether the call occurs in one of the texts, in any format or spelling.
     #[must_use]
     pub fn holds(&self, call: &Call) -> bool {
         self.overflowed || self.digests.contains(&canonical::digest(call))
     }
 
-    /// Returns whether the texts contain more calls than can be remembered, so that every call counts as quoted.
+    /// Returns whether the texts exceeded a limit, so that every call counts as quoted.
     #[must_use]
     pub fn is_overflowed(&self) -> bool {
         self.overflowed
@@ -95,13 +96,13 @@ impl QuotedCalls {
         }
         for dialect in self.dialects.clone() {
             let mut work = text.len().saturating_mul(MAX_READINGS).max(MIN_WORK);
-            // Sections with several calls are found at once; single positions are tried because of what may precede them.
+            // The first pass finds sections with several calls. The other passes find calls that the text before them would hide.
             self.read(&dialect, ["", text], usize::MAX, &mut work);
             for (place, calls) in places::of_calls(text, &dialect, &self.tools) {
                 let rest = &text[place..];
                 self.read(&dialect, ["", rest], calls, &mut work);
                 if rest.starts_with('{') {
-                    // Some formats accept an object as a call only after a marker, which a model may add.
+                    // Some formats accept an object as a call only after a marker, which a model may add when it copies the object.
                     self.read(&dialect, [OBJECT_MARK, rest], calls, &mut work);
                 }
                 if work == 0 || self.digests.len() >= MAX_CALLS {
@@ -112,16 +113,16 @@ impl QuotedCalls {
         }
     }
 
-    /// Parses the text after a marker like a message, in growing windows, up to text or this many calls. For an unlimited number of calls it
-    /// parses everything.
+    /// Parses a marker and a text as a message, in growing windows, until it finds ordinary text or this many calls. If `calls` is
+    /// `usize::MAX`, parses the whole text.
     fn read(&mut self, dialect: &Dialect, [mark, text]: [&str; 2], calls: usize, work: &mut usize) {
         let mut scanner = Scanner::new(dialect.clone(), Mode::Lenient, Arc::clone(&self.tools));
-        // Text counts like the last call.
+        // Ordinary text ends the search like the last call.
         let left = Cell::new(calls);
         let (tools, digests) = (&self.tools, &mut self.digests);
         let mut sink = |event: Event<'_>| match event.kind {
             EventKind::Call(call) => {
-                // After an added marker, an object with only a name may be anything.
+                // An object with only a name, after an added marker, is not evidence of a call.
                 if tools.knows(&call.name) && (mark.is_empty() || !call.repairs.contains(Repair::MissingArguments)) {
                     digests.insert(canonical::digest(&call));
                 }

@@ -1,4 +1,4 @@
-//! The reader: native call deltas, and text with calls in it, become the same events.
+//! [`Reader`]: parses a model's response, with native calls and with calls in the text, into the same events.
 
 mod rescue;
 
@@ -16,12 +16,12 @@ use crate::repair::Repairs;
 use crate::scan::{Scanner, made_id};
 use crate::tools::ToolTable;
 
-/// One delta of a model's response.
+/// A delta of a model's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delta<'a> {
     /// Text, which may contain calls.
     Text(&'a str),
-    /// Reasoning, if the provider separates it.
+    /// Reasoning, if the provider sends it separately from the text.
     Reasoning(&'a str),
     /// A delta of a native call.
     Call(CallDelta<'a>),
@@ -34,16 +34,16 @@ pub struct CallDelta<'a> {
     pub index: Option<u32>,
     /// The provider's call id.
     pub id: Option<&'a str>,
-    /// The tool name, or a part of it.
+    /// The tool name, or a part of the name.
     pub name: Option<&'a str>,
-    /// A part of the arguments as JSON text.
+    /// A part of the arguments, as JSON text.
     pub arguments: &'a str,
 }
 
 /// Maximum number of native calls in a response.
 const MAX_CALLS: usize = 1024;
 
-/// A native call whose deltas are being received.
+/// A native call that is assembled from deltas.
 #[derive(Debug, Default)]
 struct Slot {
     index: usize,
@@ -55,57 +55,59 @@ struct Slot {
     given: bool,
 }
 
-/// Reads one response of a model. The ranges of its events count bytes of text; separate reasoning and native calls have none.
+/// A parser for one response of a model. The spans of its events are byte ranges of the text; those of native calls and of separate
+/// reasoning are empty.
 #[derive(Debug)]
 pub struct Reader {
     mode: Mode,
     tools: Arc<ToolTable>,
     scanner: Option<Scanner>,
-    /// Calls in text, held back while a native call could still make them plain text.
+    /// The calls in the text, held back because a native call would turn them into plain text.
     rescue: Option<Rescue>,
     slots: Vec<Slot>,
     calls: usize,
-    /// Bytes of text so far.
+    /// Number of bytes of text so far.
     place: usize,
     full: bool,
 }
 
 impl Reader {
-    /// Reads native calls; text is only text.
+    /// Creates a reader that parses only native calls. Text never contains calls.
     #[must_use]
     pub fn native(mode: Mode, tools: Arc<ToolTable>) -> Self {
         Self { mode, tools, scanner: None, rescue: None, slots: Vec::new(), calls: 0, place: 0, full: false }
     }
 
-    /// Reads native calls, and parses calls in text.
+    /// Creates a reader that parses native calls, and calls in the text.
     #[must_use]
     pub fn scanning(dialect: Dialect, mode: Mode, tools: Arc<ToolTable>) -> Self {
         let scanner = Scanner::new(dialect, mode, Arc::clone(&tools));
         Self { scanner: Some(scanner), ..Self::native(mode, tools) }
     }
 
-    /// Reads native calls, and parses calls in text only if there is no native one. A model that calls natively quotes calls in its text.
+    /// Creates a reader that parses native calls, and calls in the text only if the response has no native call. If it has one, calls in
+    /// the text are treated as quotations.
     #[must_use]
     pub fn rescuing(dialect: Dialect, mode: Mode, tools: Arc<ToolTable>) -> Self {
         Self { rescue: Some(Rescue::default()), ..Self::scanning(dialect, mode, tools) }
     }
 
-    /// The position from which text is held back because it may contain a call; the end of the text if none is held. Returns `None` if calls
-    /// in text are not parsed.
+    /// Returns the offset from which text is held back because it may contain a call, or the end of the text if none is held back. Returns
+    /// `None` if the reader does not parse calls in the text.
     #[must_use]
     pub fn held_from(&self) -> Option<usize> {
         let scanner = self.scanner.as_ref()?;
         Some(self.rescue.as_ref().map_or(scanner.given, Rescue::given))
     }
 
-    /// Starts inside reasoning, because the prompt opened it.
+    /// Makes the text start inside reasoning, because the prompt ended with an opening reasoning tag.
     #[must_use]
     pub fn thinking(mut self) -> Self {
         self.scanner = self.scanner.map(Scanner::thinking);
         self
     }
 
-    /// Processes a delta.
+    /// Processes a delta and passes the resulting events to the sink.
     pub fn push(&mut self, delta: Delta<'_>, sink: &mut dyn FnMut(Event<'_>)) {
         match delta {
             Delta::Text(text) => {
@@ -131,7 +133,8 @@ impl Reader {
         }
     }
 
-    /// Ends the response. `cut` means that the model hit a length limit, so that its last call may be incomplete.
+    /// Ends the response and passes the remaining events to the sink. `cut` says that the model reached a length limit, so that the last
+    /// call may be incomplete.
     pub fn finish(mut self, cut: bool, sink: &mut dyn FnMut(Event<'_>)) {
         if let Some(mut scanner) = self.scanner.take() {
             scanner.calls = scanner.calls.max(self.calls);
@@ -147,7 +150,7 @@ impl Reader {
         }
     }
 
-    /// Releases what was held back as plain text, and stops parsing calls in text.
+    /// Emits the text that was held back as plain text, and stops parsing calls in the text.
     fn leave_text(&mut self, sink: &mut dyn FnMut(Event<'_>)) {
         if let Some(rescue) = self.rescue.take() {
             self.scanner = None;
@@ -166,7 +169,7 @@ impl Reader {
             id.clone_into(&mut slot.id);
         }
         if let Some(name) = delta.name {
-            // Some providers send a name in parts, others the whole name, or the name so far, with every delta.
+            // Some providers send a name in parts. Others send the whole name, or the name so far, with every delta.
             if slot.arguments.is_empty() && slot.name != name {
                 if name.starts_with(&slot.name) && self.tools.lists(name) {
                     slot.name.clear();
@@ -184,7 +187,7 @@ impl Reader {
         }
     }
 
-    /// The call that a delta belongs to, created for its first one.
+    /// Returns the index of the slot that a delta belongs to. Creates the slot for the first delta of a call.
     fn find(&mut self, delta: &CallDelta<'_>, sink: &mut dyn FnMut(Event<'_>)) -> Option<usize> {
         let id = delta.id.filter(|id| !id.is_empty());
         let name = delta.name.filter(|name| !name.is_empty());
@@ -195,14 +198,15 @@ impl Reader {
         };
         if let Some(place) = known {
             let slot = &self.slots[place];
-            // With one index for all calls, or none: a new id, or a name after arguments or after a complete name, starts another call.
+            // Some providers send one index for all calls, or none. Then a new id, or a name after arguments or a complete name, starts
+            // another call.
             let other_id = id.is_some_and(|id| !slot.id.is_empty() && slot.id != id);
             let unmarked = id.is_none() && delta.index.is_none();
             let lists = |name: &str| name.len() <= MAX_NAME && self.tools.lists(name);
             let ended = !slot.arguments.is_empty() || (lists(&slot.name) && name.is_some_and(lists));
             let named_again = unmarked && name.is_some() && !slot.name.is_empty() && ended;
             if !other_id && !named_again {
-                // What comes after a call was emitted is ignored.
+                // Deltas of a call that was already emitted are ignored.
                 return (!slot.given).then_some(place);
             }
         }
@@ -210,7 +214,7 @@ impl Reader {
             self.overflow(sink);
             return None;
         }
-        // The start of another call ends the previous one, if it is complete.
+        // The start of another call ends the previous one if that is complete.
         if let Some(last) = self.slots.len().checked_sub(1) {
             let written = self.slots[last].arguments.trim();
             if let Some((value, _)) = json::read_plain(written).filter(|(_, end)| *end == written.len()) {
@@ -222,7 +226,7 @@ impl Reader {
         Some(self.slots.len() - 1)
     }
 
-    /// Reports once that there are too many calls.
+    /// Emits one malformed call that says that there are too many calls.
     fn overflow(&mut self, sink: &mut dyn FnMut(Event<'_>)) {
         if !std::mem::replace(&mut self.full, true) {
             let error = format!("a response may have at most {MAX_CALLS} calls; the others were not run");
@@ -232,7 +236,7 @@ impl Reader {
         }
     }
 
-    /// Emits a call, valid or malformed. Its arguments may have been parsed already.
+    /// Emits a call, valid or malformed. `known` are its arguments if they were parsed before.
     fn give(&mut self, place: usize, bare: bool, known: Option<Value>, sink: &mut dyn FnMut(Event<'_>)) {
         let here = self.place;
         let slot = &mut self.slots[place];
@@ -262,14 +266,14 @@ impl Reader {
     }
 }
 
-/// The call, and whether its arguments are a single JSON object as written.
+/// Parses a native call. Returns the call, and whether its arguments are a single valid JSON object.
 fn read(slot: &Slot, known: Option<Value>, mode: Mode, tools: &ToolTable) -> Result<(Parts, bool), Fault> {
     if slot.name.trim().is_empty() {
         return Err(call::no_name());
     }
     let id = Some(slot.id.clone()).filter(|id| !id.is_empty());
     let written = slot.arguments.trim();
-    // Some providers send no arguments at all if there are none.
+    // Some providers send an empty string if a call has no arguments.
     if written.is_empty() {
         return call::finish(&slot.name, id, serde_json::Map::new(), mode, tools, Repairs::default()).map(|parts| (parts, false));
     }

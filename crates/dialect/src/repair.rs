@@ -1,4 +1,4 @@
-//! The repairs of lenient parsing. A call lists those it needed.
+//! The repairs of lenient parsing. Each call lists the repairs that it needed.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 macro_rules! repairs {
     ($($(#[$doc:meta])* $name:ident = $word:literal),* $(,)?) => {
-        /// One repair on the way from a model's text to a call.
+        /// A mistake in a model's text that lenient parsing repaired.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Repair { $($(#[$doc])* $name),* }
@@ -15,7 +15,7 @@ macro_rules! repairs {
             /// All repairs.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// Its name in JSON.
+            /// Returns the name of the repair in JSON.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word),* }
@@ -25,71 +25,71 @@ macro_rules! repairs {
 }
 
 repairs! {
-    /// A comma before a closing bracket.
+    /// A comma before a closing bracket was ignored.
     TrailingComma = "trailing_comma",
-    /// Strings in single quotes.
+    /// A string was in single quotes.
     SingleQuotes = "single_quotes",
-    /// An unquoted key or word.
+    /// A key or a string was not in quotes.
     Unquoted = "unquoted",
-    /// `//` or `/* */`.
+    /// A comment (`//` or `/* */`) was ignored.
     Comment = "comment",
-    /// `True`, `False`, `None` in JSON, or `true`, `false`, `null` in Python.
+    /// `True`, `False` or `None` was used in JSON, or `true`, `false` or `null` in Python.
     ForeignLiteral = "foreign_literal",
-    /// A number outside the grammar, such as `+1`, `.5` or `007`.
+    /// A number was not valid JSON, such as `+1`, `.5` or `007`.
     OddNumber = "odd_number",
-    /// An integer that does not fit 64 bits, kept as text so that no digit is lost. Callers should reject such calls.
+    /// An integer did not fit into 64 bits and became a string, so that no digit is lost. Callers should reject such calls.
     WideInteger = "wide_integer",
-    /// A line break or another control character inside a string.
+    /// A string contained a line break or another control character without an escape.
     RawControl = "raw_control",
-    /// An unnecessary backslash.
+    /// A backslash did not start a valid escape and was kept or removed.
     BadEscape = "bad_escape",
-    /// Half of a surrogate pair, replaced.
+    /// Half of a surrogate pair was replaced with U+FFFD.
     LoneSurrogate = "lone_surrogate",
     /// The last closing brackets were missing.
     MissingBracket = "missing_bracket",
-    /// There was a closing bracket too many.
+    /// A surplus closing bracket or closing tag was ignored.
     ExtraBracket = "extra_bracket",
-    /// A comma was missing.
+    /// A comma between two members of an object was missing.
     MissingComma = "missing_comma",
-    /// A duplicate key; the last value counts. Other parsers may use the first one, so callers should reject such calls.
+    /// A key occurred twice, and the last value was used. Other parsers may use the first one, so callers should reject such calls.
     DuplicateKey = "duplicate_key",
-    /// Keys of another model family.
+    /// The tool name or the arguments were under a key of another format.
     OtherKey = "other_key",
     /// The call was nested in a `function` object.
     FunctionWrapper = "function_wrapper",
-    /// The arguments were a string of JSON.
+    /// The arguments were JSON in a string.
     StringArguments = "string_arguments",
-    /// There were no arguments.
+    /// The arguments were missing and became an empty object.
     MissingArguments = "missing_arguments",
     /// An argument without a name was assigned to the only required parameter.
     PositionalArgument = "positional_argument",
-    /// The marker before the call was missing.
+    /// The marker that opens the section was missing.
     MissingOpen = "missing_open",
-    /// The marker after the call was missing.
+    /// The marker that closes the call or the section was missing.
     MissingClose = "missing_close",
-    /// The end of a parameter was missing.
+    /// A tag that opens or closes a parameter was missing or doubled.
     MissingParameterClose = "missing_parameter_close",
-    /// The element around the parameters was missing.
+    /// The element that encloses the parameters was missing.
     MissingWrapper = "missing_wrapper",
-    /// `]]>` was missing.
+    /// The end of CDATA (`]]>`) was missing.
     MissingCdataEnd = "missing_cdata_end",
-    /// An attribute without quotes.
+    /// The value of an attribute was not in quotes.
     UnquotedAttribute = "unquoted_attribute",
-    /// An `&` that does not start an entity.
+    /// An `&` did not start an entity and was kept.
     BareAmpersand = "bare_ampersand",
     /// The call was in a code fence.
     Fenced = "fenced",
     /// The call was in the format of another model family.
     OtherFormat = "other_format",
-    /// The tool name had decoration around it.
+    /// The tool name had a prefix or suffix that was removed, such as `functions.`.
     OddName = "odd_name",
-    /// The schema requires another type, and the text has only one reading of that type.
+    /// A value was converted to the type that the schema requires, for example `"41"` to `41`.
     Coerced = "coerced",
-    /// `null` as text, if the schema allows null.
+    /// The string `"null"` was read as null, which the schema allows.
     NullText = "null_text",
-    /// A single value, if the schema requires an array.
+    /// A single value was wrapped in an array, which the schema requires.
     WrappedInArray = "wrapped_in_array",
-    /// An enum value in another case.
+    /// An enum value was written in another case.
     FoldedEnum = "folded_enum",
 }
 
@@ -105,7 +105,7 @@ impl Serialize for Repair {
     }
 }
 
-/// The repairs of a call, sorted by name, without duplicates.
+/// The set of repairs of a call. Iterates in the order of [`Repair::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Repairs(u64);
 
@@ -135,13 +135,13 @@ impl Repairs {
         self.0 == 0
     }
 
-    /// Returns whether this repair was needed.
+    /// Returns whether the set contains this repair.
     #[must_use]
     pub const fn contains(self, repair: Repair) -> bool {
         self.0 & (1 << repair as u32) != 0
     }
 
-    /// All repairs of the call.
+    /// Returns an iterator over the repairs.
     pub fn iter(self) -> impl Iterator<Item = Repair> {
         Repair::ALL.iter().copied().filter(move |repair| self.contains(*repair))
     }

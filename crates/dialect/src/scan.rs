@@ -1,6 +1,6 @@
-//! The scanner: one pass over a stream of text, in pieces of any size, that tells words, thoughts and calls apart.
+//! [`Scanner`]: separates text, reasoning and calls in one pass over a stream of text, in chunks of any size.
 //!
-//! Text that is undecided is held until it is decided; everything else is given away at once. Whole text is one piece.
+//! The scanner holds text back until its kind is certain, and emits everything else at once.
 
 mod code;
 mod element;
@@ -32,12 +32,12 @@ use frame::{Flow, Frame};
 use room::Room;
 use skew::Skews;
 
-/// Whether a literal stands somewhere.
+/// Whether a text matches what was searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Match {
     Yes,
     No,
-    /// The text ends in the middle of it.
+    /// The text matches so far, but ends too early.
     Partly,
 }
 
@@ -46,13 +46,13 @@ impl Match {
         if yes { Self::Yes } else { Self::No }
     }
 
-    /// Where the answer is no only because the text has not come yet.
+    /// Turns `No` into `Partly`, because more text may follow.
     pub const fn or_partly(self) -> Self {
         if matches!(self, Self::No) { Self::Partly } else { self }
     }
 }
 
-/// Whether the text begins with a literal.
+/// Returns whether the text starts with a literal. `end` says that no more text follows.
 pub(crate) fn literal(text: &str, wanted: &str, end: bool) -> Match {
     work::count(1);
     if text.len() >= wanted.len() {
@@ -61,7 +61,7 @@ pub(crate) fn literal(text: &str, wanted: &str, end: bool) -> Match {
     if !end && wanted.as_bytes().starts_with(text.as_bytes()) { Match::Partly } else { Match::No }
 }
 
-/// Whether the text begins with one of several literals, and how long that one is.
+/// Returns whether the text starts with one of several literals, and the length of that literal.
 pub(crate) fn any<S: AsRef<str>>(text: &str, wanted: &[S], end: bool) -> (Match, usize) {
     let mut partly = false;
     for wanted in wanted {
@@ -74,7 +74,7 @@ pub(crate) fn any<S: AsRef<str>>(text: &str, wanted: &[S], end: bool) -> (Match,
     (if partly { Match::Partly } else { Match::No }, 0)
 }
 
-/// Where white space ends.
+/// Returns the end of the white space that starts at `from`.
 pub(crate) fn blank_end(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -85,38 +85,44 @@ pub(crate) fn blank_end(text: &str, from: usize) -> usize {
     at
 }
 
-/// What reading a call needs to know.
+/// The context for parsing a call.
 pub(crate) struct Cx<'a> {
     pub mode: Mode,
     pub tools: &'a ToolTable,
-    /// Where the text begins in the whole input.
+    /// Offset of the text in the whole input.
     pub offset: usize,
     pub ahead: &'a mut Ahead,
 }
 
-/// What is known of the text further on, so that no two calls look for the same. Places are those of the whole input.
+/// Results of searches ahead in the text, cached so that calls do not repeat the searches. Offsets refer to the whole input.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
-    /// The next end of CDATA, and how far it was looked for.
+    /// Offset of the next end of CDATA.
     pub cdata_end: Option<usize>,
+    /// Offset up to which the end of CDATA was searched for.
     pub cdata_searched: usize,
-    /// For each format that asked at the end of the text: where the last call closes, if the text ends there.
+    /// For each format that was checked: the offset of the last closing marker of a call, if the text ends after it.
     pub ends: Vec<(&'static Format, Option<usize>)>,
-    /// How many objects had more behind their list of calls, and did not close.
+    /// Number of objects with other members after their list of calls that were not closed.
     pub open_tails: usize,
 }
 
-/// What the scanner is in the middle of.
+/// The state of the scanner.
 #[derive(Debug)]
 enum State {
+    /// In ordinary text.
     Words,
+    /// In reasoning, up to one of these closing markers.
     Thoughts(&'static [&'static str]),
+    /// In a code block that is text. The number is that of its backticks.
     Code(usize),
+    /// In a code fence that may contain calls.
     Fence(Fence),
+    /// In a section or a call.
     Frame(Box<Frame>),
 }
 
-/// Finds the calls in a stream of text.
+/// A streaming parser that finds calls in text.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that was seen")]
 pub struct Scanner {
@@ -124,34 +130,39 @@ pub struct Scanner {
     mode: Mode,
     tools: Arc<ToolTable>,
     state: State,
-    /// Text that is not decided yet, from `start` on.
+    /// The buffer. The text from `start` on is undecided.
     held: String,
     start: usize,
-    /// How much was decided, in bytes of valid text and in bytes of input.
+    /// Number of bytes that were decided, after invalid UTF-8 was replaced.
     decided: usize,
+    /// Number of bytes of input that were emitted.
     pub(crate) given: usize,
-    /// Where bytes that are no text stood.
+    /// The positions of invalid UTF-8 in the input.
     skews: Skews,
-    /// Bytes of a character that has not come whole.
+    /// The bytes of an incomplete character at the end of the input.
     partial: Vec<u8>,
     pub(crate) calls: usize,
-    /// Nothing but white space and thoughts so far.
+    /// Whether the message so far consists of white space and reasoning.
     at_start: bool,
-    /// The line so far is white space.
+    /// Whether the current line so far consists of white space.
     line_blank: bool,
-    /// The backticks that opened code on a line: how many, and where.
+    /// The number of backticks that opened inline code, and their position.
     inline: Option<(usize, usize)>,
-    /// The last line break that was looked for, and how far.
+    /// Position of the last line break that was found.
     line: usize,
+    /// Position up to which line breaks were searched for.
     lines_seen: usize,
+    /// Whether only white space has followed the last call.
     after_call: bool,
+    /// Whether this scanner parses the content of a code fence.
     nested: bool,
     ahead: Ahead,
     room: Room,
 }
 
 impl Scanner {
-    /// Starts a message in a dialect. The tools decide what is a call where a format has no mark, and which type a value has.
+    /// Creates a scanner for one message. If a format has no markers, the names of the tools decide what is a call; their schemas
+    /// determine the types of values.
     #[must_use]
     pub fn new(dialect: Dialect, mode: Mode, tools: Arc<ToolTable>) -> Self {
         Self {
@@ -178,21 +189,21 @@ impl Scanner {
         }
     }
 
-    /// The message begins inside thoughts, because the prompt opened them.
+    /// Makes the message start inside reasoning, because the prompt ended with an opening reasoning tag.
     #[must_use]
     pub fn thinking(mut self) -> Self {
         self.state = State::Thoughts(words::all_closings());
         self
     }
 
-    /// Reads on where a message holds too much, so that all of it can be measured.
+    /// Removes the limits of a message, so that tests can measure the work.
     #[cfg(test)]
     pub(crate) fn endless(mut self) -> Self {
         self.room = Room::endless();
         self
     }
 
-    /// Takes bytes, which may end in the middle of a character. What is not UTF-8 reads as U+FFFD.
+    /// Processes bytes, which may end inside a character, and passes events to the sink. Invalid UTF-8 becomes U+FFFD.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Event<'_>)) {
         if !self.partial.is_empty() {
             let mut joined = std::mem::take(&mut self.partial);
@@ -216,7 +227,7 @@ impl Scanner {
             if invalid.is_empty() {
                 continue;
             }
-            // Only at the very end may more bytes make it a character.
+            // Only the bytes at the end of the input can be an incomplete character.
             if chunks.peek().is_none() && may_continue(invalid) {
                 self.partial = invalid.to_vec();
                 return;
@@ -231,7 +242,7 @@ impl Scanner {
         self.push_str("\u{fffd}", sink);
     }
 
-    /// Takes text.
+    /// Processes text and passes events to the sink.
     pub fn push_str(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
         if text.is_empty() {
             return;
@@ -251,7 +262,7 @@ impl Scanner {
         let held = std::mem::take(&mut self.held);
         self.start += self.run(&held[self.start..], false, sink);
         self.held = held;
-        // Given away text is dropped once it is most of what is held, so that dropping costs no more than adding.
+        // Emitted text is removed once it is most of the buffer, so that removing costs no more than adding.
         if self.start > self.held.len() / 2 {
             work::count(self.held.len() - self.start);
             self.held.drain(..self.start);
@@ -259,7 +270,7 @@ impl Scanner {
         }
     }
 
-    /// Whether all that is held is the inside of a call, which is shown and nothing more.
+    /// Handles the common case that all held text is inside the brackets of a call: emits the new text as a delta and returns true.
     fn passes(&mut self, sink: &mut dyn FnMut(Event<'_>)) -> bool {
         let State::Frame(frame) = &mut self.state else { return false };
         let text = &self.held[self.start..];
@@ -273,7 +284,7 @@ impl Scanner {
         true
     }
 
-    /// The message is over. What was held is decided now.
+    /// Ends the message, and passes the remaining events to the sink.
     pub fn finish(mut self, sink: &mut dyn FnMut(Event<'_>)) {
         if !self.partial.is_empty() {
             let length = std::mem::take(&mut self.partial).len();
@@ -285,7 +296,7 @@ impl Scanner {
         debug_assert_eq!(taken, rest.len(), "at the end everything is decided");
     }
 
-    /// Reads as much as can be decided, and says how much that was.
+    /// Processes as much text as can be decided, and returns its length.
     fn run(&mut self, text: &str, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> usize {
         let mut at = 0;
         loop {
@@ -320,6 +331,7 @@ impl Scanner {
         !matches!(self.state, State::Frame(_) | State::Fence(_))
     }
 
+    /// Parses a section or a call. Returns whether more text is needed.
     fn frame(&mut self, text: &str, mut frame: Box<Frame>, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
         let mut cx = Cx { mode: self.mode, tools: &self.tools, offset: self.decided, ahead: &mut self.ahead };
         let announced = frame.announced;
@@ -331,7 +343,7 @@ impl Scanner {
             }
             Flow::Left => {}
             Flow::Words => {
-                // What looked like a mark is words; what follows it is looked at anew.
+                // The marker is ordinary text. The scanner continues after its first character.
                 let first = text.chars().next().map_or(0, char::len_utf8);
                 self.at_start = false;
                 self.say_text(&text[..first], sink);
@@ -351,7 +363,7 @@ impl Scanner {
                     frame::Closed::Malformed(fault) => self.say_malformed(&text[..length], fault, announced, sink),
                     frame::Closed::Markup => self.say_markup(&text[..length], sink),
                 }
-                // Behind a call the line is as good as new.
+                // After a call, the scanner treats the line as new.
                 self.line_blank = true;
                 debug_assert!(length > 0 || !stays, "a frame must not stand still");
                 if stays && length > 0 {
@@ -362,7 +374,7 @@ impl Scanner {
         false
     }
 
-    /// Announces a call that is not whole yet, and shows what came of it.
+    /// Announces a call that is not complete yet, and emits its new text as a delta.
     fn show(&mut self, text: &str, frame: &mut Frame, sink: &mut dyn FnMut(Event<'_>)) {
         let here = self.given;
         let index = match frame.announced {
@@ -381,6 +393,7 @@ impl Scanner {
         }
     }
 
+    /// Emits reasoning up to its closing marker. Returns whether more text is needed.
     fn thoughts(&mut self, text: &str, closes: &'static [&'static str], end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
         let (length, more) = match first_mark(text.as_bytes(), closes) {
             Some((at, _)) => (at, false),
@@ -397,7 +410,7 @@ impl Scanner {
         more
     }
 
-    /// A scanner for the inside of a code fence.
+    /// Creates a scanner for the content of a code fence.
     fn nested(&self) -> Self {
         let mut nested = Self::new(self.dialect.in_fence(), self.mode, Arc::clone(&self.tools));
         nested.nested = true;
@@ -405,7 +418,7 @@ impl Scanner {
     }
 }
 
-/// How many bytes at the end of the text may be the start of a mark.
+/// Returns how many bytes at the end of the text may be the start of a marker.
 fn partial_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> usize {
     let bytes = text.as_bytes();
     let longest = marks.iter().map(|mark| mark.as_ref().len()).max().unwrap_or(1) - 1;
@@ -416,11 +429,12 @@ fn partial_mark<S: AsRef<str>>(text: &str, marks: &[S]) -> usize {
         .map_or(0, |at| bytes.len() - at)
 }
 
+/// Returns whether the bytes may be the start of a character.
 fn may_continue(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
-/// Reads a whole message.
+/// Parses a complete message.
 #[must_use]
 pub fn parse(text: &str, dialect: &Dialect, mode: Mode, tools: &Arc<ToolTable>) -> Vec<Item> {
     let mut scanner = Scanner::new(dialect.clone(), mode, Arc::clone(tools));

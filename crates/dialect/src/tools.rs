@@ -1,4 +1,4 @@
-//! The tools a model may call: their names distinguish calls from data, and their schemas determine types.
+//! [`ToolTable`]: the tools that a model may call. Their names distinguish calls from data, and their schemas determine types.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::work;
 
-/// The tools of a conversation. Calls of unknown tools are still parsed if the format is unambiguous.
+/// The names and schemas of the tools in a conversation. Calls to unknown tools are still parsed if the format is unambiguous.
 #[derive(Debug, Clone, Default)]
 pub struct ToolTable {
     schemas: HashMap<String, Value>,
@@ -14,21 +14,21 @@ pub struct ToolTable {
 }
 
 impl ToolTable {
-    /// Tools by name, with the JSON Schema of their parameters.
+    /// Creates a table from tool names and the JSON Schemas of their parameters.
     pub fn new<N: Into<String>>(tools: impl IntoIterator<Item = (N, Value)>) -> Self {
         Self { schemas: tools.into_iter().map(|(name, schema)| (name.into(), schema)).collect(), open: false }
     }
 
-    /// An unknown list of tools: every name may be a tool, and no types are known.
+    /// Creates a table for tools that are not known: every name may be a tool, and no types are known.
     #[must_use]
     pub fn unknown() -> Self {
         Self { schemas: HashMap::new(), open: true }
     }
 
-    /// Tools as written for models: `[{"name", "parameters"}]`, or each inside `{"type": "function", "function": …}`.
+    /// Creates a table from tools in JSON: `[{"name", "parameters"}]`, or each tool inside `{"type": "function", "function": …}`.
     ///
     /// # Errors
-    /// Names the first entry without a name.
+    /// Returns an error message if the JSON is not a list of tools, or if a tool has no name.
     pub fn from_json(tools: &Value) -> Result<Self, String> {
         let list = match tools {
             Value::Array(list) => list,
@@ -50,38 +50,40 @@ impl ToolTable {
         Ok(Self { schemas, open: false })
     }
 
-    /// Returns whether this name can be a tool.
+    /// Returns whether `name` may be a tool. Always true for [`ToolTable::unknown`].
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
         self.open || self.schemas.contains_key(name)
     }
 
+    /// Returns whether the table contains a tool with this name.
     pub(crate) fn lists(&self, name: &str) -> bool {
         work::count(name.len());
         self.schemas.contains_key(name)
     }
 
-    /// Returns whether a text contains the name of a tool.
+    /// Returns whether a text contains the name of a tool. Always true if the tools are unknown.
     pub(crate) fn are_named_in(&self, text: &str) -> bool {
         self.open || self.schemas.keys().any(|name| memchr::memmem::find(text.as_bytes(), name.as_bytes()).is_some())
     }
 
-    /// Returns whether a tool name starts with this text.
+    /// Returns whether a tool name starts with this text. Always true if the tools are unknown.
     pub(crate) fn has_prefix(&self, start: &str) -> bool {
         self.open || self.schemas.keys().any(|name| name.starts_with(start))
     }
 
+    /// Returns the schema of a tool, or `None` if it is unknown or not an object.
     pub(crate) fn schema(&self, name: &str) -> Option<&Value> {
         self.schemas.get(name).filter(|schema| schema.is_object())
     }
 
-    /// The required parameters.
+    /// Returns the names of a tool's required parameters.
     pub(crate) fn required(&self, name: &str) -> impl Iterator<Item = &str> {
         let list = self.schema(name).and_then(|schema| schema.get("required")).and_then(Value::as_array);
         list.into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// The only required parameter, if there is exactly one and it takes a string.
+    /// Returns the required parameter of a tool, or `None` if there is not exactly one.
     pub(crate) fn only_required(&self, name: &str) -> Option<&str> {
         let schema = self.schema(name)?;
         match schema.get("required")?.as_array()?.as_slice() {
@@ -90,7 +92,7 @@ impl ToolTable {
         }
     }
 
-    /// A tool name directly followed by one of its parameter names.
+    /// Splits a tool name that is directly followed by the name of one of the tool's parameters.
     pub(crate) fn split<'a>(&self, written: &'a str) -> Option<(&'a str, &'a str)> {
         let fits = |(name, schema): (&String, &Value)| {
             let key = written.strip_prefix(name.as_str())?.trim_start();
@@ -100,7 +102,7 @@ impl ToolTable {
         self.schemas.iter().filter_map(fits).max_by_key(|(name, _)| name.len())
     }
 
-    /// The tool name that a model meant when it wrote this one with decoration.
+    /// Returns the tool name without a prefix or suffix that the model added, or `written` if no tool matches.
     pub(crate) fn clean<'a>(&self, written: &'a str) -> &'a str {
         if self.lists(written) || self.schemas.is_empty() {
             return written;

@@ -1,4 +1,4 @@
-//! Types: the schema determines the value of a text. Without a schema, a small table does.
+//! Determines the types of arguments: converts text to values by the tool's schema, and coerces values to it.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use crate::work;
 /// Maximum depth of references and of coercion.
 const MAX_STEPS: usize = 64;
 
-/// What a schema allows, as far as it matters for parsing text.
+/// The types that a schema allows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a set of types")]
 struct Allowed {
@@ -42,7 +42,7 @@ impl Allowed {
     }
 }
 
-/// Coerces values to the schema of a tool's parameters.
+/// Converts and coerces values by the schema of a tool's parameters.
 pub(crate) struct Types<'a> {
     root: Option<&'a Value>,
     mode: Mode,
@@ -53,12 +53,12 @@ impl<'a> Types<'a> {
         Self { root, mode }
     }
 
-    /// The schema of one parameter.
+    /// Returns the schema of one parameter.
     pub fn parameter(&self, name: &str) -> Option<&'a Value> {
         self.root.and_then(|root| property(self.follow(root), name))
     }
 
-    /// Returns whether the tool declares this parameter; true if nothing is known.
+    /// Returns whether the tool may have this parameter. Returns true if the schema does not list the parameters.
     pub fn may_have(&self, name: &str) -> bool {
         match self.root.and_then(|root| self.follow(root).get("properties")) {
             Some(Value::Object(properties)) => properties.contains_key(name),
@@ -66,12 +66,12 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Returns whether a value of this schema keeps its white space.
+    /// Returns whether a value of this schema may be a string, so that its white space is significant.
     pub fn keeps_text(&self, schema: Option<&Value>) -> bool {
         schema.is_some_and(|schema| self.allowed(schema).string)
     }
 
-    /// Returns whether the schema requires a list.
+    /// Returns whether the schema allows an array but not a string.
     pub fn wants_array(&self, schema: Option<&Value>) -> bool {
         schema.is_some_and(|schema| {
             let allowed = self.allowed(schema);
@@ -79,15 +79,17 @@ impl<'a> Types<'a> {
         })
     }
 
+    /// Returns the schema of the items of an array.
     pub fn items(&self, schema: Option<&'a Value>) -> Option<&'a Value> {
         schema.and_then(|schema| self.follow(schema).get("items"))
     }
 
+    /// Returns the schema of a member of an object.
     pub fn member(&self, schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
         schema.and_then(|schema| property(self.follow(schema), name))
     }
 
-    /// The value of an untyped text.
+    /// Converts an untyped text to a value by its schema.
     pub fn of_text(&self, text: &str, schema: Option<&'a Value>, repairs: &mut Repairs) -> Value {
         work::count(text.len());
         let Some(schema) = schema else { return untyped(text) };
@@ -118,17 +120,17 @@ impl<'a> Types<'a> {
                 return value;
             }
             let items = self.follow(schema).get("items");
-            // A list of lists is ambiguous.
+            // If the items are lists, too, it is ambiguous how to wrap the value.
             if allowed.array && self.mode.is_lenient() && !trimmed.starts_with('[') && !self.wants_array(items) {
                 repairs.add(Repair::WrappedInArray);
                 return Value::Array(vec![self.of_text(trimmed, items, repairs)]);
             }
         }
-        // It does not fit: it stays as it is, and validation reports it.
+        // The text does not match the schema. Validation will report it.
         Value::String(text.to_owned())
     }
 
-    /// The value of a text whose type the model marked. If the schema requires another type, the schema wins.
+    /// Converts a text to a value if the model marked it as a string or as JSON. If the schema requires another type, the schema wins.
     pub fn of_marked(&self, text: &str, string: bool, schema: Option<&'a Value>, repairs: &mut Repairs) -> Value {
         let allowed = schema.map(|schema| self.allowed(schema)).filter(|allowed| !allowed.nothing() && self.mode.is_lenient());
         match (string, allowed) {
@@ -149,6 +151,7 @@ impl<'a> Types<'a> {
         }
     }
 
+    /// Converts a text to a boolean, number or null if the schema allows that type.
     fn scalar(&self, text: &str, allowed: Allowed, repairs: &mut Repairs) -> Option<Value> {
         match text {
             "true" if allowed.boolean => return Some(Value::Bool(true)),
@@ -178,7 +181,7 @@ impl<'a> Types<'a> {
         folded
     }
 
-    /// An enum value of the schema: exact, or in another case if only one matches.
+    /// Returns the enum value of the schema that matches the text: exactly, or in another case if only one value matches.
     fn choice(&self, text: &str, schema: &Value, repairs: &mut Repairs) -> Option<Value> {
         let choices = self.follow(schema).get("enum")?.as_array()?;
         if let Some(exact) = choices.iter().find(|choice| choice.as_str() == Some(text)) {
@@ -200,7 +203,7 @@ impl<'a> Types<'a> {
         Some(only.clone())
     }
 
-    /// Coerces typed arguments, if the mode allows it.
+    /// Coerces typed arguments to the schema. Does nothing in strict mode.
     pub fn fit(&self, arguments: &mut Map<String, Value>, repairs: &mut Repairs) {
         if !self.mode.is_lenient() || self.root.is_none() {
             return;
@@ -270,6 +273,7 @@ impl<'a> Types<'a> {
         }
     }
 
+    /// Returns the types that a schema allows.
     fn allowed(&self, schema: &Value) -> Allowed {
         let mut allowed = Allowed::default();
         self.collect(schema, &mut allowed, 4);
@@ -303,7 +307,7 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// Resolves references inside the schema.
+    /// Resolves a reference to another part of the schema.
     fn follow<'s>(&self, mut schema: &'s Value) -> &'s Value
     where
         'a: 's,
@@ -323,7 +327,7 @@ fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     member(schema, "properties").and_then(|properties| member(properties, name))
 }
 
-/// A member of an object. Schemas have few members, and comparing them is cheaper than hashing.
+/// Returns a member of an object. For objects with few members, comparing the keys is faster than hashing.
 fn member<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     let map = value.as_object()?;
     if map.len() > 8 {
@@ -347,14 +351,14 @@ fn fits(value: &Value, allowed: Allowed) -> bool {
     }
 }
 
-/// An integer written with a fraction of zero, leading zeros or a plus sign.
+/// Parses an integer that is written with a fraction of zero, leading zeros or a plus sign.
 fn whole(text: &str) -> Option<Value> {
     let digits = text.split_once('.').map_or(text, |(whole, fraction)| if fraction.bytes().all(|b| b == b'0') { whole } else { text });
     let digits = digits.strip_prefix('+').unwrap_or(digits);
     digits.parse::<i64>().ok().map(Value::from)
 }
 
-/// `true`, `false` and JSON numbers; everything else is the exact text.
+/// Converts a text without a schema: `true`, `false` and JSON numbers become values, everything else a string with the exact text.
 pub(crate) fn untyped(text: &str) -> Value {
     match text {
         "true" => Value::Bool(true),
@@ -363,7 +367,7 @@ pub(crate) fn untyped(text: &str) -> Value {
     }
 }
 
-/// The JSON Schema name of a value's type.
+/// Returns the JSON Schema name of a value's type.
 pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

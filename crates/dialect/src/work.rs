@@ -1,4 +1,4 @@
-//! Counts the bytes that parsing looks at, so that tests can bound its work. Other builds count nothing.
+//! Counts the bytes that the parser reads, so that tests can check that its work is linear. Does nothing outside of tests.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -8,7 +8,7 @@ thread_local! {
     static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts bytes that were looked at or copied.
+/// Counts bytes that were read or copied.
 #[inline]
 pub(crate) fn count(bytes: usize) {
     #[cfg(test)]
@@ -17,21 +17,21 @@ pub(crate) fn count(bytes: usize) {
     let _ = bytes;
 }
 
-/// Counts a search from the start of the text: the bytes before the match, or all of them.
+/// Counts the bytes of a search from the start of the text: up to the match, or all. Returns `found`.
 #[inline]
 pub(crate) fn seen(text: impl AsRef<[u8]>, found: Option<usize>) -> Option<usize> {
     count(found.map_or(text.as_ref().len(), |at| at + 1));
     found
 }
 
-/// Counts a search from the end of the text.
+/// Counts the bytes of a search from the end of the text. Returns `found`.
 #[inline]
 pub(crate) fn seen_back(text: impl AsRef<[u8]>, found: Option<usize>) -> Option<usize> {
     count(text.as_ref().len() - found.unwrap_or(0));
     found
 }
 
-/// The count since the last call.
+/// Returns the count and resets it.
 #[cfg(test)]
 pub(crate) fn taken() -> usize {
     BYTES.with(|counted| counted.replace(0))

@@ -1,4 +1,4 @@
-//! Writes calls as a model would: for examples, histories, and round-trip tests.
+//! Writes calls as a model would write them, for examples, histories and round-trip tests.
 
 use std::fmt::Write;
 
@@ -13,16 +13,16 @@ use crate::xml::{CDATA, CDATA_END};
 /// A call to write.
 #[derive(Debug, Clone, Copy)]
 pub struct WrittenCall<'a> {
-    /// Its id. Formats without ids omit it.
+    /// The id of the call. Formats without ids omit it.
     pub id: &'a str,
     /// The tool name.
     pub name: &'a str,
-    /// The arguments.
+    /// The arguments, by parameter name.
     pub arguments: &'a Map<String, Value>,
 }
 
 impl Dialect {
-    /// Writes calls in the format of this name. Returns `None` if there is no such format.
+    /// Writes calls in the format with this name. Returns `None` if there is no such format.
     #[must_use]
     pub fn write(format: &str, calls: &[WrittenCall<'_>]) -> Option<String> {
         let format = formats::all().find(|row| row.name == format)?;
@@ -223,7 +223,7 @@ fn python(value: &Value) -> String {
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
         Value::Number(number) => number.to_string(),
-        // The escapes of JSON are valid in Python, except for the slash, which is never escaped here.
+        // JSON escapes are valid in Python, except for `\/`, which is never written.
         Value::String(_) => value.to_string(),
         Value::Array(items) => format!("[{}]", items.iter().map(python).collect::<Vec<_>>().join(", ")),
         Value::Object(members) => {

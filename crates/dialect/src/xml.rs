@@ -1,4 +1,4 @@
-//! The subset of XML that calls use: attributes, entities, CDATA, nested elements.
+//! Parses the subset of XML that calls use: attributes, entities, CDATA and nested elements.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::work::{self, seen};
 pub(crate) const CDATA: &str = "<![CDATA[";
 pub(crate) const CDATA_END: &str = "]]>";
 
-/// The value of an attribute in a tag.
+/// Returns the value of an attribute. `inside` is the text of the tag after its name.
 pub(crate) fn attribute(inside: &str, name: &str, repairs: &mut Repairs) -> Option<String> {
     work::count(inside.len());
     let mut rest = inside;
@@ -45,7 +45,7 @@ pub(crate) fn attribute(inside: &str, name: &str, repairs: &mut Repairs) -> Opti
     }
 }
 
-/// Decodes entities.
+/// Decodes entities such as `&lt;`. Keeps an `&` that does not start an entity, and records the repair.
 pub(crate) fn unescape(text: &str, repairs: &mut Repairs) -> String {
     work::count(text.len());
     let Some(first) = text.find('&') else { return text.to_owned() };
@@ -88,7 +88,7 @@ fn resolve(entity: &str) -> Option<char> {
     })
 }
 
-/// The text of a value: CDATA verbatim without the white space around it, entities decoded.
+/// Returns the text of a value: CDATA verbatim without the white space around it, and other text with entities decoded.
 pub(crate) fn plain(raw: &str, tags: &Tags, repairs: &mut Repairs) -> String {
     if !(tags.cdata && seen(raw, raw.find(CDATA)).is_some()) {
         return if tags.entities { unescape(raw, repairs) } else { raw.to_owned() };
@@ -118,7 +118,7 @@ fn outside(text: &str, tags: &Tags, out: &mut String, repairs: &mut Repairs) {
     }
 }
 
-/// A value that may contain elements.
+/// Parses a value that may contain nested elements.
 pub(crate) fn value<'a>(
     raw: &str,
     tags: &Tags,
@@ -135,11 +135,11 @@ pub(crate) fn value<'a>(
     Ok(types.of_text(&plain(raw, tags, repairs), schema, repairs))
 }
 
-/// An element: text, or elements by name.
+/// An element: its text, or its child elements with their names.
 #[derive(Debug)]
 struct Node {
     text: String,
-    /// Whether the text is white space.
+    /// Whether the text consists of white space.
     blank: bool,
     children: Vec<(String, Node)>,
 }
@@ -157,7 +157,7 @@ impl Node {
     }
 }
 
-/// Parses elements that fill the text, in one pass. Returns `None` if they do not.
+/// Parses a text that consists of elements, in one pass. Returns `None` if it contains other text or is not well-formed.
 fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node>, Fault> {
     let mut stack: Vec<(String, Node)> = vec![(String::new(), Node::default())];
     let (mut rest, mut count) = (raw, 0);
@@ -190,7 +190,7 @@ fn elements(raw: &str, tags: &Tags, repairs: &mut Repairs) -> Result<Option<Node
                 return Err(json::too_large());
             }
             if stack.len() > MAX_DEPTH {
-                return Err(Fault::new(FaultKind::TooDeep, format!("elements are nested more than {MAX_DEPTH} deep")));
+                return Err(Fault::new(FaultKind::TooDeep, format!("elements are nested more than {MAX_DEPTH} levels deep")));
             }
             if empty {
                 if let Some((_, parent)) = stack.last_mut() {
@@ -226,7 +226,7 @@ pub(crate) fn starts_name(text: &str) -> bool {
 
 fn convert<'a>(node: Node, types: &Types<'a>, schema: Option<&'a Value>, repairs: &mut Repairs) -> Value {
     if node.children.is_empty() {
-        // White space around CDATA was removed; that of plain text belongs to the value.
+        // White space around CDATA was removed before; in plain text it belongs to the value.
         return types.of_text(&node.text, schema, repairs);
     }
     let all_items = node.children.iter().all(|(name, _)| name == "item");
@@ -253,7 +253,7 @@ fn same_names(node: &Node) -> bool {
     node.children.windows(2).all(|pair| pair[0].0 == pair[1].0)
 }
 
-/// Groups elements of the same name, in the order of first use.
+/// Groups elements with the same name, in the order of their first occurrence.
 pub(crate) fn group<T>(members: Vec<(String, T)>) -> Vec<(String, Vec<T>)> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut groups: Vec<(String, Vec<T>)> = Vec::new();

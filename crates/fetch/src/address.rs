@@ -1,4 +1,4 @@
-//! Which URLs may be fetched: the checks that need no network. `lookup.rs` checks what a name resolves to.
+//! Checks which URLs may be fetched, as far as possible without the network. `lookup.rs` checks the addresses of a name.
 
 use std::net::IpAddr;
 
@@ -7,53 +7,52 @@ use reqwest::Url;
 use crate::error::FetchError;
 use crate::networks::is_public;
 
-/// Which addresses may be reached.
+/// Which addresses a request may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reach {
-    /// The host of the request, wherever it is: the operator wrote its URL. A redirect to any other host must lead to the public
-    /// internet.
+    /// Any address. For URLs that the operator wrote. A redirect to another host must lead to a public address.
     Any,
-    /// Only the public internet: the URL comes from a model or another untrusted source.
+    /// Only public addresses. For URLs that come from a model or another untrusted source.
     #[default]
     Public,
-    /// Only this machine.
+    /// Only loopback addresses, that is, this machine.
     Local,
 }
 
-/// Why an address was refused before anything was sent to it.
+/// Why an address is not allowed. Nothing was sent to it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Neither `http` nor `https`.
+    /// The URL scheme is neither `http` nor `https`.
     #[error("unsupported URL scheme `{0}:`; use `http://` or `https://`")]
     Scheme(String),
-    /// A user name or password inside the URL.
-    #[error("the URL contains a user name or password")]
+    /// The URL contains a user name or password.
+    #[error("the URL contains a user name or password; remove them from the URL")]
     UserInfo,
-    /// A name that is always local.
+    /// The host name is always local, such as `localhost`, but the address must be public.
     #[error("`{0}` is a local name; only public addresses are allowed")]
     LocalName(String),
-    /// An address that is not public, or a name that resolves to one.
-    #[error("`{0}` resolves to an address that is not public")]
+    /// The host is, or resolves to, an address that is not public.
+    #[error("`{0}` resolves to an address that is not public; only public addresses are allowed")]
     NotPublic(String),
-    /// An address of another machine, or a name that resolves to one.
+    /// The host is, or resolves to, an address of another machine, but the address must be local.
     #[error("`{0}` is not on this machine; only local addresses are allowed")]
     NotLocal(String),
-    /// A redirect from `https` to `http`.
-    #[error("redirect from https to http")]
+    /// The server redirected from `https` to `http`.
+    #[error("the server redirected from https to http, which is not encrypted")]
     Downgrade,
-    /// A redirect that would send the body to another host.
-    #[error("redirect that would send the request body to another host")]
+    /// The server redirected a request with a body to another host.
+    #[error("the server redirected to another host, which would receive the request body")]
     BodyElsewhere,
 }
 
 /// Parses a URL that a person or a model wrote.
 ///
-/// Stricter than the URL standard, which drops tabs and line breaks and takes `\` for `/`: a URL that two parsers could read
-/// differently is refused.
+/// Rejects URLs that two parsers could read differently. This is stricter than the URL standard, which removes tabs and line breaks
+/// and treats `\` as `/`.
 ///
 /// # Errors
-/// Returns an error if it is not an absolute `http` or `https` URL, or if it contains a user name.
+/// Returns an error if `text` is not an absolute `http` or `https` URL, or if it contains a user name or password.
 pub fn read_url(text: &str) -> Result<Url, FetchError> {
     let bad = |reason: &str| FetchError::BadUrl { reason: reason.to_owned() };
     if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
@@ -67,7 +66,7 @@ pub fn read_url(text: &str) -> Result<Url, FetchError> {
     Ok(url)
 }
 
-/// Refuses URLs that no reach allows.
+/// Fails if the URL is not allowed for any [`Reach`]: another scheme than `http` or `https`, or a user name or password.
 pub(crate) fn check_form(url: &Url) -> Result<(), Refusal> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Refusal::Scheme(url.scheme().chars().take(20).collect()));
@@ -78,7 +77,7 @@ pub(crate) fn check_form(url: &Url) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses what this reach does not allow, as far as the URL itself tells.
+/// Fails if `reach` does not allow the host of the URL. Checks IP addresses and names that are always local, without a DNS lookup.
 pub(crate) fn check_reach(url: &Url, reach: Reach) -> Result<(), Refusal> {
     let Some(host) = url.host_str() else { return Ok(()) };
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -90,13 +89,13 @@ pub(crate) fn check_reach(url: &Url, reach: Reach) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a name is local by convention, whatever it resolves to.
+/// Returns whether a host name is local by convention, whatever it resolves to: `localhost`, `internal` and their subdomains.
 pub(crate) fn is_local_name(host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     ["localhost", "internal"].iter().any(|local| host.strip_suffix(local).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
-/// Scheme, host and port: all that errors show of a URL, because paths and queries may hold secrets.
+/// Returns the scheme, host and port of a URL. Errors show only these, because paths and queries may contain secrets.
 pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

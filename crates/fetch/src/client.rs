@@ -1,4 +1,5 @@
-//! The reqwest clients of [`Fetch`](crate::Fetch): one for each reach, so that no connection made under one is used under another.
+//! The reqwest clients of [`Fetch`](crate::Fetch): one for each [`Reach`], so that requests with a different reach never share a
+//! connection.
 
 use std::sync::Arc;
 
@@ -10,10 +11,12 @@ use crate::address::Reach;
 use crate::fetch::FetchOptions;
 use crate::lookup::CheckedLookup;
 
-/// Maximum number of headers of a response.
+/// Maximum number of headers in a response.
 pub(crate) const MAX_HEADERS: usize = 100;
+/// Maximum number of idle connections per host.
 const IDLE_CONNECTIONS: usize = 8;
 
+/// One reqwest client for each [`Reach`].
 pub(crate) struct Clients {
     any: Client,
     public: Client,
@@ -50,15 +53,15 @@ impl Clients {
     }
 }
 
-/// TLS with the certificate authorities of this machine. The crypto provider is passed here and not installed for the whole process,
-/// which belongs to the program that embeds Helve.
+/// Creates a TLS configuration that trusts the certificate authorities of this machine. The crypto provider is passed to the builder
+/// and not installed for the whole process, because the process belongs to the program that embeds Helve.
 pub(crate) fn tls() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = || ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     match builder()?.with_platform_verifier() {
         Ok(verified) => Ok(verified.with_no_client_auth()),
         Err(error) => {
-            // A small container may have none. Plain HTTP still works there.
+            // A small container may have no certificate authorities. Plain HTTP still works there.
             tracing::warn!(%error, "no certificate authorities found on this machine; https requests will fail");
             Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
         }

@@ -1,7 +1,7 @@
-//! One HTTP/1 connection.
+//! An HTTP/1 connection.
 //!
-//! A long response comes in thousands of small chunks. Each chunk goes from the socket to its reader within one task, because the
-//! reader of a response also polls its connection. Nothing polls an idle connection.
+//! The task that reads a response also polls the connection, so that the thousands of small chunks of a long response need no switch
+//! between tasks. An idle connection is not polled.
 
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ use crate::address::Reach;
 use crate::client::MAX_HEADERS;
 use crate::error::FetchError;
 
-/// Size of a read buffer; idle connections keep it.
+/// Maximum size of a connection's buffer, in bytes. Idle connections keep their buffer.
 const BUFFER: usize = 64 << 10;
 
 /// A socket, with TLS or without.
@@ -35,10 +35,12 @@ pub(crate) struct Connection {
     send: SendRequest<Full<Bytes>>,
 }
 
-/// The side of a connection that does its I/O. It is dropped when the connection ends: only then do its waiters learn of that.
+/// The part of a connection that does the I/O. The inner connection is dropped when it ends, because only then do pending requests
+/// fail.
 pub(crate) struct Driver(Option<http1::Connection<TokioIo<Io>, Full<Bytes>>>);
 
 impl Driver {
+    /// Polls the connection, and drops it if it has ended.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) {
         if let Some(connection) = &mut self.0
             && Pin::new(connection).poll(cx).is_ready()
@@ -47,7 +49,7 @@ impl Driver {
         }
     }
 
-    /// Polls some work and the connection that it needs within one task.
+    /// Polls a future and the connection that it needs, in the current task.
     async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         poll_fn(|cx| {
@@ -61,7 +63,7 @@ impl Driver {
     }
 }
 
-/// Why a connection gave no response.
+/// Why a request on a connection failed.
 pub(crate) struct ExchangeError {
     pub(crate) error: hyper::Error,
     /// Whether a part of the request may have reached the server.
@@ -69,6 +71,7 @@ pub(crate) struct ExchangeError {
 }
 
 impl Connection {
+    /// Starts HTTP/1 on a connected socket.
     pub(crate) async fn open(io: Io, origin: String, reach: Reach) -> Result<Self, FetchError> {
         let mut builder = http1::Builder::new();
         builder.max_headers(MAX_HEADERS).max_buf_size(BUFFER);
@@ -76,9 +79,10 @@ impl Connection {
         Ok(Self { origin, reach, send, driver: Driver(Some(connection)) })
     }
 
+    /// Sends a request and returns the response as soon as its headers have arrived.
     pub(crate) async fn exchange(&mut self, request: hyper::Request<Full<Bytes>>) -> Result<hyper::Response<Incoming>, ExchangeError> {
         let Self { send, driver, .. } = self;
-        // An idle connection does not know yet whether the server has closed it.
+        // An idle connection is not polled, so it has not noticed yet whether the server has closed it.
         poll_fn(|cx| {
             driver.poll(cx);
             Poll::Ready(())
@@ -92,7 +96,7 @@ impl Connection {
     }
 }
 
-/// Connects to the first of these addresses that accepts.
+/// Tries the addresses in order and returns the first connection that succeeds, else the last error.
 pub(crate) async fn connect_any(addresses: &[IpAddr], port: u16) -> std::io::Result<TcpStream> {
     let mut last = std::io::Error::new(std::io::ErrorKind::NotFound, "the host has no IP addresses");
     for address in addresses {

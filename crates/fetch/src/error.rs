@@ -1,4 +1,4 @@
-//! Errors of an exchange, by variant. Their texts name no more of a URL than its origin.
+//! Errors of HTTP requests. Their messages show only the origin of a URL, because paths and queries may contain secrets.
 
 use std::error::Error;
 use std::io;
@@ -9,54 +9,54 @@ use rustls::CertificateError;
 
 use crate::address::{self, Refusal};
 
-/// The standard term for a connection that took too long.
+/// The reason in [`FetchError::Unreachable`] if connecting timed out.
 pub(crate) const TIMED_OUT: &str = "connection timed out";
 
-/// Why there is no response.
+/// Why a request has no response, or no complete one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
     /// The URL is invalid.
     #[error("invalid URL: {reason}")]
     BadUrl {
-        /// What is wrong with it.
+        /// What is wrong with the URL.
         reason: String,
     },
-    /// The address, or one that a redirect led to, must not be reached. Nothing was sent to it.
+    /// The address of the request, or of a redirect, is not allowed. Nothing was sent to it.
     #[error("address not allowed: {0}")]
     Refused(#[from] Refusal),
-    /// There is no connection: the DNS lookup failed, the connection was refused or timed out, or the certificate is not trusted.
+    /// No connection could be made: the DNS lookup failed, the connection was refused or timed out, or the certificate is not trusted.
     /// Nothing was sent.
     #[error("{origin} cannot be reached: {reason}")]
     Unreachable {
-        /// Scheme, host and port.
+        /// Scheme, host and port of the server.
         origin: String,
-        /// What the system says.
+        /// The reason from DNS, TCP or TLS.
         reason: String,
     },
-    /// The exchange took too long.
+    /// The request took longer than its timeout.
     #[error("request to {origin} timed out after {after:?}")]
     Timeout {
         /// Scheme, host and port of the request.
         origin: String,
-        /// The timeout.
+        /// The timeout that was exceeded.
         after: Duration,
     },
-    /// The server closed the connection before its response was complete. It may have carried out the request.
+    /// The server closed the connection before its response was complete. The server may have carried out the request.
     #[error("{origin} closed the connection before the response was complete")]
     Closed {
-        /// Scheme, host and port.
+        /// Scheme, host and port of the server.
         origin: String,
     },
-    /// The response is larger than allowed. The rest of it was not read.
-    #[error("the response of {origin} is larger than {limit} bytes")]
+    /// The response is larger than allowed. The client stopped reading it.
+    #[error("the response from {origin} is larger than {limit} bytes")]
     TooLarge {
-        /// Scheme, host and port.
+        /// Scheme, host and port of the server.
         origin: String,
         /// Maximum number of bytes.
         limit: u64,
     },
-    /// There were more redirects than allowed.
+    /// The number of redirects exceeded the limit.
     #[error("too many redirects: {origin} redirected more than {limit} times")]
     TooManyRedirects {
         /// Scheme, host and port of the request.
@@ -67,21 +67,21 @@ pub enum FetchError {
     /// The response is not valid HTTP: broken framing, too many headers, an invalid redirect.
     #[error("invalid HTTP response from {origin}: {reason}")]
     Protocol {
-        /// Scheme, host and port.
+        /// Scheme, host and port of the server.
         origin: String,
-        /// What is wrong.
+        /// What is wrong with the response.
         reason: String,
     },
     /// The HTTP client could not be created.
     #[error("HTTP client setup failed: {reason}")]
     Setup {
-        /// What is wrong.
+        /// Why the client could not be created.
         reason: String,
     },
 }
 
 impl FetchError {
-    /// The error for a failed exchange with the host of this URL.
+    /// Converts an error of reqwest that occurred in a request to `url`.
     pub(crate) fn of(error: &reqwest::Error, url: &Url) -> Self {
         let origin = address::origin(url);
         if let Some(refusal) = chain(error).find_map(|cause| cause.downcast_ref::<Refusal>()) {
@@ -99,7 +99,7 @@ impl FetchError {
         if chain(error).any(is_closed) { Self::Closed { origin } } else { Self::Protocol { origin, reason } }
     }
 
-    /// The error for a failed connection to this origin.
+    /// Converts an error of hyper that occurred on a connection to `origin`.
     pub(crate) fn of_hyper(error: &hyper::Error, origin: String) -> Self {
         if error.is_canceled() || error.is_closed() || chain(error).any(is_closed) {
             return Self::Closed { origin };
@@ -108,13 +108,13 @@ impl FetchError {
     }
 }
 
-/// An error and its causes.
+/// Returns an iterator over an error and its causes, outermost first.
 fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |cause| (*cause).source())
 }
 
-/// Describes the failure of a connection in standard terms. An unknown issuer is the most frequent failure of TLS, and rustls names it
-/// by a variant only.
+/// Describes a connection error in standard terms. For an unknown issuer, the most frequent TLS error, rustls shows only the name of
+/// the variant.
 pub(crate) fn describe(error: &(dyn Error + 'static)) -> String {
     let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
@@ -127,6 +127,7 @@ pub(crate) fn describe(error: &(dyn Error + 'static)) -> String {
     }
 }
 
+/// Returns whether an error means that the connection was closed or lost.
 fn is_closed(cause: &(dyn Error + 'static)) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
     let by_http = cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message);

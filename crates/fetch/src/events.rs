@@ -1,4 +1,4 @@
-//! A parser for server-sent events. Chunks of bytes may end anywhere.
+//! An incremental parser for server-sent events.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use memchr::memchr;
 
 /// Maximum size of an event, in bytes.
 const MAX_EVENT: usize = 16 << 20;
-/// Maximum length of an event id; longer ones are ignored.
+/// Maximum length of an event id, in bytes. Longer ids are ignored.
 const MAX_ID: usize = 1 << 10;
 
-/// Parses server-sent events.
+/// An incremental parser for server-sent events. The chunks of the input may end anywhere.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// The incomplete last line.
+    /// The incomplete last line of the input.
     line: Vec<u8>,
     name: String,
     data: Vec<u8>,
     has_data: bool,
     started: bool,
     last_id: String,
-    /// The id of an event that is not complete yet.
+    /// The id of the event that is not complete yet.
     next_id: Option<String>,
     retry: Option<Duration>,
 }
@@ -27,28 +27,28 @@ pub struct Events {
 /// Why parsing stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError<E> {
-    /// An event is too large.
-    #[error("an event of the response is larger than {MAX_EVENT} bytes")]
+    /// An event exceeds the maximum size.
+    #[error("an event in the response is larger than {MAX_EVENT} bytes")]
     TooLarge,
     /// The sink returned an error.
     #[error("{0}")]
     Sink(E),
 }
 
-/// Receives each event: its name, which may be empty, and its data.
+/// A callback that receives the name, which may be empty, and the data of each event.
 pub type EventSink<'a, E> = dyn FnMut(&str, &[u8]) -> Result<(), E> + 'a;
 
 impl Events {
-    /// Parses more bytes, and passes complete events to the sink.
+    /// Parses the next chunk of the input and passes complete events to the sink.
     ///
     /// # Errors
-    /// Returns an error of the sink, or an error if an event is too large.
+    /// Returns an error if the sink fails or if an event is too large.
     pub fn feed<E>(&mut self, mut bytes: &[u8], sink: &mut EventSink<'_, E>) -> Result<(), EventError<E>> {
         while let Some(end) = memchr(b'\n', bytes) {
             let line = &bytes[..end];
             bytes = &bytes[end + 1..];
             if self.line.is_empty() {
-                // Almost every event is one line of data and an empty one: it is passed on without a copy.
+                // Almost every event is one line of data and an empty line. Its data is not copied.
                 if let (Some(data), Some(rest)) = (data_of(line), bytes.strip_prefix(b"\n"))
                     && !self.has_data
                 {
@@ -71,33 +71,34 @@ impl Events {
         self.bounded()
     }
 
-    /// Prepares for another stream that resumes this one: drops an incomplete event, keeps the id and the delay.
+    /// Prepares the parser for a new stream that resumes this one: drops an incomplete event, and keeps the last id and the retry delay.
     pub fn restart(&mut self) {
         *self = Self { last_id: std::mem::take(&mut self.last_id), retry: self.retry, ..Self::default() };
     }
 
-    /// The id of the last complete event; empty if none had one.
+    /// Returns the last event id, or an empty string if no complete event had an id.
     #[must_use]
     pub fn last_id(&self) -> &str {
         &self.last_id
     }
 
-    /// The delay before reconnecting, if the server sent one.
+    /// Returns the delay before reconnecting, or `None` if the server sent none.
     #[must_use]
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// The stream has ended. An event without its empty line counts.
+    /// Ends the stream. Passes the last event to the sink even if the empty line after it is missing.
     ///
     /// # Errors
-    /// Returns an error of the sink.
+    /// Returns an error if the sink fails or if the event is too large.
     pub fn finish<E>(&mut self, sink: &mut EventSink<'_, E>) -> Result<(), EventError<E>> {
         let line = std::mem::take(&mut self.line);
         self.take(&line, sink)?;
         self.take(b"", sink)
     }
 
+    /// Parses one complete line.
     fn take<E>(&mut self, line: &[u8], sink: &mut EventSink<'_, E>) -> Result<(), EventError<E>> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let line = if std::mem::replace(&mut self.started, true) { line } else { line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line) };
@@ -124,13 +125,14 @@ impl Events {
         self.bounded()
     }
 
-    /// Sets the last id only when its event is complete: a client that resumes the stream must not miss that event.
+    /// Sets the last id once its event is complete. Setting it earlier would make a client that resumes the stream miss the event.
     fn take_id(&mut self) {
         if let Some(id) = self.next_id.take() {
             self.last_id = id;
         }
     }
 
+    /// Fails if the event so far is too large.
     fn bounded<E>(&self) -> Result<(), EventError<E>> {
         if self.line.len() + self.data.len() > MAX_EVENT {
             return Err(EventError::TooLarge);
@@ -139,7 +141,7 @@ impl Events {
     }
 }
 
-/// The text after `data:`.
+/// Returns the value of a `data:` line, or `None` for another line.
 fn data_of(line: &[u8]) -> Option<&[u8]> {
     let data = line.strip_prefix(b"data:")?;
     let data = data.strip_suffix(b"\r").unwrap_or(data);

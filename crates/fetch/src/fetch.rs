@@ -1,4 +1,4 @@
-//! [`Fetch`]: sends a request, follows redirects, and reads the response within its limits.
+//! [`Fetch`], the client that sends a request, follows redirects, and reads the whole response within limits.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,17 +13,17 @@ use crate::lookup::{Lookup, SystemLookup};
 use crate::redirect::Hop;
 use crate::request::{FetchLimits, Request, Response};
 
-/// Maximum number of bytes read of an error response.
+/// Maximum number of bytes that are read of an error response.
 const ERROR_BYTES: u64 = 64 << 10;
 
-/// Options of a [`Fetch`] or a [`ConnectionPool`](crate::ConnectionPool).
+/// The options of a [`Fetch`] or a [`ConnectionPool`](crate::ConnectionPool).
 #[derive(Clone)]
 pub struct FetchOptions {
-    /// Timeout for a connection.
+    /// Timeout for opening a connection.
     pub connect_timeout: Duration,
     /// The `User-Agent` header.
     pub user_agent: String,
-    /// The DNS lookup.
+    /// The DNS resolver.
     pub lookup: Arc<dyn Lookup>,
 }
 
@@ -51,29 +51,29 @@ pub struct Fetch(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     options: FetchOptions,
-    /// Created on first use: reading the certificates of a machine takes longer than many programs run.
+    /// The reqwest clients. They are created on first use, because reading the certificates of a machine is slow.
     clients: OnceLock<Result<Clients, String>>,
 }
 
 impl Fetch {
-    /// A client with options.
+    /// Creates a client.
     #[must_use]
     pub fn new(options: FetchOptions) -> Self {
         Self(Arc::new(Inner { options, clients: OnceLock::new() }))
     }
 
-    /// Whether both share their connections.
+    /// Returns whether two clients are clones of each other and share their connections.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Sends a request, follows redirects and reads the response. A response of any status is a success.
+    /// Sends a request, follows redirects and reads the whole response. Returns `Ok` for every HTTP status, also for errors such as 404.
     ///
     /// Dropping the future closes the connection.
     ///
     /// # Errors
-    /// The variant of [`FetchError`] says why there is no response.
+    /// Returns an error if the URL is not allowed, if the request fails, or if a limit is exceeded.
     pub async fn send(&self, request: Request) -> Result<Response, FetchError> {
         let (limits, url) = (request.limits, request.url.clone());
         match tokio::time::timeout(limits.time, self.follow(request)).await {
@@ -99,7 +99,7 @@ impl Fetch {
         let clients = self.0.clients.get_or_init(|| Clients::new(&self.0.options));
         let clients = clients.as_ref().map_err(|reason| FetchError::Setup { reason: reason.clone() })?;
         let mut headers = hop.headers.clone();
-        // Nothing is decompressed, so a small response cannot become a large one.
+        // Responses are not decompressed, so a small response cannot expand into a large one.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let mut request = clients.get(hop.reach).request(hop.method.clone(), hop.url.clone()).headers(headers);
         if let Some(body) = &hop.body {
@@ -115,7 +115,7 @@ impl fmt::Debug for Fetch {
     }
 }
 
-/// Reads a response, counting the bytes that arrive and not those that were announced.
+/// Reads a response. The size limit applies to the bytes that arrive; a `Content-Length` header can only make it fail earlier.
 async fn read(mut response: reqwest::Response, hop: &Hop, limits: FetchLimits) -> Result<Response, FetchError> {
     let success = response.status().is_success();
     let limit = if success { limits.bytes } else { limits.bytes.min(ERROR_BYTES) };

@@ -1,12 +1,12 @@
-//! HTTP for every edge of Helve, with limits on reach, size and time.
+//! HTTP clients for the other crates of Helve, with limits on addresses, size and time.
 //!
 //! There are two clients, and both check addresses by the same rules ([`Reach`]):
-//! - [`Fetch`] reads a whole response and follows redirects, checking every hop from the start. It runs on reqwest. Use it for
-//!   requests whose responses are small: tools, documents, tokens.
-//! - [`ConnectionPool`] hands over a [`StreamingResponse`] as soon as its head is there and follows no redirects. It runs on hyper,
-//!   and the reader of a response drives its connection. Use it for long streams: models and MCP servers.
+//! - [`Fetch`] reads a whole response and follows redirects; it checks the address of every hop. It uses reqwest. Use it for
+//!   small responses: tools, documents, tokens.
+//! - [`ConnectionPool`] returns a [`StreamingResponse`] as soon as the headers have arrived, and does not follow redirects. It uses
+//!   hyper, and reading a response also polls its connection. Use it for long streams: models and MCP servers.
 //!
-//! Neither reads a proxy from the environment, stores cookies or decompresses anything.
+//! Neither client uses a proxy from the environment, stores cookies or decompresses responses.
 
 mod address;
 mod client;

@@ -1,5 +1,4 @@
-//! DNS lookup. Connections go only to the addresses that were checked here, so a name that resolves differently the next time
-//! gains nothing (DNS rebinding).
+//! Resolves host names and checks the addresses. Connections use only addresses that were checked, which prevents DNS rebinding.
 
 use std::error::Error;
 use std::io;
@@ -12,12 +11,12 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use crate::address::{Reach, Refusal, is_local_name};
 use crate::networks::is_public;
 
-/// Resolves names to IP addresses.
+/// A DNS resolver.
 pub trait Lookup: Send + Sync + 'static {
-    /// Returns all addresses of a name.
+    /// Returns all IP addresses of a host name.
     ///
     /// # Errors
-    /// Returns an error if the name does not exist, or if there is no resolver.
+    /// Returns an error if the name does not exist or cannot be resolved.
     fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
@@ -31,7 +30,7 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// A lookup that fails unless all addresses may be reached.
+/// A resolver that fails unless `reach` allows all addresses of the name.
 pub(crate) struct CheckedLookup {
     pub(crate) lookup: Arc<dyn Lookup>,
     pub(crate) reach: Reach,
@@ -47,7 +46,7 @@ impl Resolve for CheckedLookup {
     }
 }
 
-/// Returns the addresses of a name if all of them may be reached, else a [`Refusal`].
+/// Returns the addresses of a host name if `reach` allows all of them, else a [`Refusal`].
 pub(crate) async fn resolve(lookup: &dyn Lookup, host: &str, reach: Reach) -> Result<Vec<IpAddr>, Box<dyn Error + Send + Sync>> {
     if reach == Reach::Public && is_local_name(host) {
         return Err(Refusal::LocalName(host.to_owned()).into());
@@ -95,7 +94,10 @@ mod tests {
         let checked = CheckedLookup { lookup: Arc::new(Answers(Mutex::new(answers))), reach: Reach::Public };
         assert_eq!(resolve(&checked).await, Ok(vec!["8.8.8.8".to_owned(), "2606:4700::1111".to_owned()]));
         for _ in 0..3 {
-            assert_eq!(resolve(&checked).await, Err("`name.example` resolves to an address that is not public".to_owned()));
+            assert_eq!(
+                resolve(&checked).await,
+                Err("`name.example` resolves to an address that is not public; only public addresses are allowed".to_owned())
+            );
         }
         assert_eq!(resolve(&checked).await, Err("DNS lookup failed: the name has no addresses".to_owned()));
     }

@@ -1,10 +1,10 @@
-//! Which addresses are public: a table of the networks that are not.
+//! Decides which IP addresses are public, by a table of the networks that are not.
 //!
-//! `std` has this only on nightly, and a security check should be readable in one place.
+//! The standard library offers this only on nightly Rust.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// IPv4 networks that are not public.
+/// IPv4 networks that are not public, with their prefix lengths.
 const CLOSED_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::UNSPECIFIED, 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -23,25 +23,25 @@ const CLOSED_V4: [(Ipv4Addr, u32); 15] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4),
 ];
 
-/// The only IPv6 network with public addresses.
+/// The only IPv6 network with public addresses (global unicast), with its prefix length.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Networks inside it that are not public: protocol assignments with Teredo, and documentation.
+/// Networks inside [`GLOBAL_V6`] that are not public: protocol assignments (including Teredo) and documentation.
 const CLOSED_V6: [(Ipv6Addr, u32); 3] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-/// IPv6 networks that contain an IPv4 address, and the bit at which it starts: mapped addresses, NAT64 and 6to4. They are as
-/// public as that address.
+/// IPv6 networks whose addresses contain an IPv4 address: mapped addresses, NAT64 and 6to4. Each has its prefix length and the bit at
+/// which the IPv4 address starts. Such an address is public if its IPv4 address is.
 const EMBEDDED_V4: [(Ipv6Addr, u32, u32); 3] = [
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, 96),
     (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96, 96),
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, 16),
 ];
 
-/// Whether an address belongs to the public internet.
+/// Returns whether an address belongs to the public internet.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

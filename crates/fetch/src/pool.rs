@@ -1,4 +1,4 @@
-//! The pool of connections for streamed responses.
+//! [`ConnectionPool`], the client for streamed responses.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -20,14 +20,14 @@ use crate::lookup::resolve;
 use crate::streaming::{StreamLimits, StreamingResponse};
 use crate::target::{Exchange, Target};
 
-/// Maximum number of idle connections.
+/// Maximum number of idle connections in the pool.
 const MAX_IDLE: usize = 32;
-/// Servers close idle connections after a minute or so.
+/// Maximum idle time of a connection. Many servers close idle connections after about a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
-/// Some servers do so after five seconds. A request that must not arrive twice uses no connection that was idle for longer.
+/// Maximum idle time of a connection for a request that must not be sent twice. Some servers close idle connections after five seconds.
 const SHORT_IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// A pool of connections for streamed responses. Cheap to clone; clones share the connections.
+/// An HTTP client for streamed responses that reuses connections. Cheap to clone; clones share the connections.
 #[derive(Clone, Default)]
 pub struct ConnectionPool(Arc<Inner>);
 
@@ -45,33 +45,33 @@ impl std::fmt::Debug for ConnectionPool {
 }
 
 impl ConnectionPool {
-    /// An empty pool.
+    /// Creates an empty pool.
     #[must_use]
     pub fn new(options: FetchOptions) -> Self {
         Self(Arc::new(Inner { options, ..Inner::default() }))
     }
 
-    /// Checks a URL and prepares the head of all requests that go there.
+    /// Checks a URL and prepares the headers of all requests to it.
     ///
     /// # Errors
-    /// Returns an error if the URL is invalid, or if its address may not be reached.
+    /// Returns an error if the URL is invalid, or if `reach` does not allow its address.
     pub fn target(&self, url: &Url, headers: &HeaderMap, reach: Reach) -> Result<Target, FetchError> {
         Target::new(url, headers, reach, &self.0.options.user_agent)
     }
 
-    /// Sends a request and returns the response once its head is there. Redirects are not followed.
+    /// Sends a request and returns the response as soon as its headers have arrived. Does not follow redirects.
     ///
     /// Dropping the future or the response closes the connection.
     ///
     /// # Errors
-    /// The variant of [`FetchError`] says why there is no response.
+    /// Returns an error if the connection fails, if the address is not allowed, or if the headers do not arrive in time.
     pub async fn send(&self, target: &Target, exchange: &Exchange, limits: StreamLimits) -> Result<StreamingResponse, FetchError> {
         let Target { url, origin, reach, .. } = target;
         let of_hyper = |error: hyper::Error| FetchError::of_hyper(&error, origin.clone());
         let sent = async {
             let idle = if exchange.may_repeat { IDLE_TIMEOUT } else { SHORT_IDLE_TIMEOUT };
             if let Some(mut connection) = self.take(origin, *reach, idle) {
-                // The server may close an idle connection at any moment.
+                // The server may have closed the idle connection. Then a new one is tried.
                 match connection.exchange(exchange.request(target)).await {
                     Ok(response) => return Ok::<_, FetchError>((connection, response)),
                     Err(ExchangeError { error, was_sent: true }) if !exchange.may_repeat => return Err(of_hyper(error)),
@@ -101,7 +101,7 @@ impl ConnectionPool {
             })?,
         };
         let socket = connect_any(&addresses, port).await.map_err(|error| unreachable(error::describe(&error)))?;
-        // The chunks of a response are small; waiting for more of them would only delay them.
+        // Nagle's algorithm would delay small requests.
         let _ = socket.set_nodelay(true);
         if url.scheme() != "https" {
             return Ok(Either::Left(socket));
@@ -113,7 +113,7 @@ impl ConnectionPool {
         Ok(Either::Right(Box::new(stream)))
     }
 
-    /// Takes the connection that was idle for the shortest time, if that was not too long.
+    /// Takes the most recently used idle connection to `origin`, or `None` if all were idle for longer than `idle_timeout`.
     fn take(&self, origin: &str, reach: Reach, idle_timeout: Duration) -> Option<Connection> {
         let mut idle = self.0.idle.lock();
         idle.retain(|(since, _)| since.elapsed() < IDLE_TIMEOUT);
@@ -124,6 +124,7 @@ impl ConnectionPool {
         Some(idle.remove(index).1)
     }
 
+    /// Returns an idle connection to the pool, or closes it if the pool is full.
     pub(crate) fn put_back(&self, connection: Connection) {
         let mut idle = self.0.idle.lock();
         if idle.len() < MAX_IDLE {

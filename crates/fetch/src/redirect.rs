@@ -1,4 +1,4 @@
-//! One hop of a request, and the next hop after a redirect. Nothing here does I/O.
+//! Redirects: creates the next request from a redirect response. Does no I/O.
 
 use reqwest::header::{ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
 use reqwest::{Method, StatusCode, Url};
@@ -7,10 +7,10 @@ use crate::address::{self, Reach, Refusal, check_form, check_reach};
 use crate::error::FetchError;
 use crate::request::Request;
 
-/// Headers without credentials. An allow list is also safe for header names that are not known here.
+/// Headers that are sent to another origin. An allow list also protects credentials in custom headers.
 const HARMLESS: [HeaderName; 3] = [ACCEPT, ACCEPT_LANGUAGE, CONTENT_TYPE];
 
-/// One hop of a request.
+/// One request in a chain of redirects.
 #[derive(Debug, Clone)]
 pub(crate) struct Hop {
     pub(crate) method: Method,
@@ -18,12 +18,12 @@ pub(crate) struct Hop {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) reach: Reach,
-    /// The URL that the caller named, and its reach.
+    /// The URL and the reach of the original request.
     first: (Url, Reach),
 }
 
 impl Hop {
-    /// The hop that the caller asked for.
+    /// Creates the first hop from the original request, after checking its URL.
     pub(crate) fn first(request: Request) -> Result<Self, FetchError> {
         let Request { method, url, headers, body, reach, limits: _ } = request;
         check_form(&url)?;
@@ -32,7 +32,7 @@ impl Hop {
         Ok(Self { method, url, headers, body, reach, first })
     }
 
-    /// The next hop, if the response is a redirect.
+    /// Returns the next hop, or `None` if the response is not a redirect. Fails if the redirect is invalid or not allowed.
     pub(crate) fn next(&self, status: StatusCode, response: &HeaderMap) -> Result<Option<Self>, FetchError> {
         let redirects = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
         let Some(location) = response.get(LOCATION).filter(|_| redirects) else { return Ok(None) };
@@ -50,6 +50,7 @@ impl Hop {
         Ok(Some(self.clone().redirected(status, url, reach)?))
     }
 
+    /// Changes method, body and headers as the status and the new URL require.
     fn redirected(mut self, status: StatusCode, url: Url, reach: Reach) -> Result<Self, Refusal> {
         let becomes_get = match status.as_u16() {
             303 => self.method != Method::HEAD,
@@ -71,7 +72,7 @@ impl Hop {
     }
 }
 
-/// Whether two addresses are the same server: host and port, or the same host moving from http to https.
+/// Returns whether two URLs have the same host and port, or the same host and a change from http to https on the default ports.
 fn is_same_server(one: &Url, other: &Url) -> bool {
     let upgrade = (one.scheme(), other.scheme()) == ("http", "https") && one.port().is_none() && other.port().is_none();
     one.host() == other.host() && (one.port_or_known_default() == other.port_or_known_default() || upgrade)

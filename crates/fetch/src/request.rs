@@ -7,39 +7,39 @@ use reqwest::{Method, StatusCode, Url};
 
 use crate::address::Reach;
 
-/// One request. Besides its own headers it has only a user agent and those that HTTP itself needs.
+/// A request. In addition to `headers`, the client sends only a user agent and the headers that HTTP requires.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Request {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
-    /// The URL; [`crate::read_url`] parses what people write.
+    /// The URL. Use [`crate::read_url`] to parse a URL that a person or a model wrote.
     pub url: Url,
-    /// Headers. When a redirect leads to another scheme, host or port, only `accept`, `accept-language` and
-    /// `content-type` go along, so no credential does.
+    /// The request headers. After a redirect to another scheme, host or port, only `accept`, `accept-language` and `content-type` are
+    /// sent, so no credentials leak.
     pub headers: HeaderMap,
-    /// The body.
+    /// The request body, if any.
     pub body: Option<Vec<u8>>,
-    /// Which addresses may be reached.
+    /// Which addresses the request may reach.
     pub reach: Reach,
-    /// Limits of time and size.
+    /// Limits on time, size and redirects.
     pub limits: FetchLimits,
 }
 
 impl Request {
-    /// A request without headers and body, to the public internet.
+    /// Creates a request without headers and body that may reach only public addresses, with default limits.
     #[must_use]
     pub fn new(method: Method, url: Url) -> Self {
         Self { method, url, headers: HeaderMap::new(), body: None, reach: Reach::Public, limits: FetchLimits::default() }
     }
 }
 
-/// Limits of a request.
+/// The limits of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// Timeout for everything: DNS lookup, connections, redirects and the whole response.
+    /// Timeout for the whole request: DNS lookup, connections, redirects and the response.
     pub time: Duration,
-    /// Maximum number of bytes of a response.
+    /// Maximum size of the response body, in bytes.
     pub bytes: u64,
     /// Maximum number of redirects.
     pub redirects: u8,
@@ -51,25 +51,25 @@ impl Default for FetchLimits {
     }
 }
 
-/// One response, read to its end.
+/// A complete response.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Response {
-    /// The status.
+    /// The HTTP status code.
     pub status: StatusCode,
-    /// The headers.
+    /// The response headers.
     pub headers: HeaderMap,
-    /// The body as it was sent: nothing is decompressed.
+    /// The body as the server sent it, not decompressed.
     pub body: Vec<u8>,
-    /// Whether only the beginning of the body was read. This happens only to error responses, whose status matters more than the
-    /// rest of the text; a success that is too large is an error.
+    /// Whether the body was cut off at the size limit. Only error responses are cut off; a successful response that is too large is
+    /// [`FetchError::TooLarge`](crate::FetchError::TooLarge).
     pub truncated: bool,
     /// The URL of the response, after all redirects.
     pub url: Url,
 }
 
 impl Response {
-    /// Returns a header; `None` if it is absent or not text.
+    /// Returns the value of a header, or `None` if the header is absent or contains non-ASCII characters.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()

@@ -1,4 +1,4 @@
-//! A response that is read as it arrives, within limits.
+//! [`StreamingResponse`], a response that is read in chunks as they arrive, within limits.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,30 +15,30 @@ use crate::connection::Connection;
 use crate::error::FetchError;
 use crate::pool::ConnectionPool;
 
-/// Timeouts and the maximum size of a streamed response.
+/// The timeouts and the maximum size of a streamed response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// Timeout for the head of the response, including the connection.
+    /// Timeout until the response headers have arrived, including the connection.
     pub first_byte: Duration,
-    /// Timeout between two chunks.
+    /// Timeout between two chunks of the body.
     pub idle: Duration,
-    /// Timeout for the whole response.
+    /// Timeout for the whole body.
     pub total: Duration,
-    /// Maximum number of bytes of the body.
+    /// Maximum size of the body, in bytes.
     pub bytes: u64,
 }
 
-/// A response whose head is there. Dropping it before its end closes the connection.
+/// A response whose headers have arrived. Dropping it before the end of the body closes the connection.
 pub struct StreamingResponse {
-    /// The status.
+    /// The HTTP status code.
     pub status: StatusCode,
-    /// The headers.
+    /// The response headers.
     pub headers: HeaderMap,
     body: Incoming,
     connection: Option<Connection>,
     pool: ConnectionPool,
     clock: Clock,
-    /// Number of bytes that may still come.
+    /// Number of bytes left until the size limit.
     room: u64,
     limits: StreamLimits,
 }
@@ -49,7 +49,7 @@ impl std::fmt::Debug for StreamingResponse {
     }
 }
 
-/// Goes off when nothing came for too long. Its timer is reset only when it fires, not for every chunk.
+/// The timer of a response. It is reset only when it fires, not for every chunk.
 struct Clock {
     last: Instant,
     end: Instant,
@@ -57,6 +57,7 @@ struct Clock {
 }
 
 impl Clock {
+    /// Becomes ready when no chunk has arrived for `idle`, or when the whole response has taken too long.
     fn poll_late(&mut self, idle: Duration, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.sleep.as_mut().poll(cx));
@@ -78,10 +79,10 @@ impl StreamingResponse {
         Self { status, headers, body, connection: Some(connection), pool, clock, room: limits.bytes, limits }
     }
 
-    /// Polls for the next chunk of the body; `None` at its end.
+    /// Polls for the next chunk of the body. Returns `None` at the end of the body.
     ///
     /// # Errors
-    /// Returns an error if the response is incomplete, too slow or too large.
+    /// Returns an error if the response is incomplete or invalid, times out, or is too large.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, FetchError>> {
         let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
         let timeout = |connection: &Connection, after| Err(FetchError::Timeout { origin: connection.origin.clone(), after });
@@ -120,15 +121,15 @@ impl StreamingResponse {
         }
     }
 
-    /// Returns the next chunk of the body; `None` at its end.
+    /// Returns the next chunk of the body, or `None` at the end of the body.
     ///
     /// # Errors
-    /// Returns an error if the response is incomplete, too slow or too large.
+    /// Returns an error if the response is incomplete or invalid, times out, or is too large.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         poll_fn(|cx| self.poll_chunk(cx)).await
     }
 
-    /// Returns a header; `None` if it is absent or not text.
+    /// Returns the value of a header, or `None` if the header is absent or contains non-ASCII characters.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()

@@ -1,4 +1,4 @@
-//! What goes to a server: the target, prepared once, and each exchange with it.
+//! Requests for streamed responses: a [`Target`], which is prepared once, and an [`Exchange`] for each request.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -9,7 +9,7 @@ use reqwest::{Method, Url};
 use crate::address::{self, Reach};
 use crate::error::FetchError;
 
-/// Where requests go, and the headers of each.
+/// The URL of requests and the headers that all of them share.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(crate) url: Url,
@@ -30,28 +30,28 @@ impl Target {
         let mut headers = headers.clone();
         headers.insert(HOST, HeaderValue::from_str(&host).map_err(|error| bad(&error))?);
         headers.insert(USER_AGENT, HeaderValue::from_str(user_agent).map_err(|error| bad(&error))?);
-        // Nothing is decompressed, so a small response cannot become a large one.
+        // Responses are not decompressed, so a small response cannot expand into a large one.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         Ok(Self { url: url.clone(), origin: address::origin(url), path: path.parse().map_err(|error| bad(&error))?, headers, reach })
     }
 }
 
-/// One request to a target.
+/// One request to a [`Target`].
 #[derive(Debug, Clone)]
 pub struct Exchange {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
-    /// Headers of this request only; they replace those of the target.
+    /// Headers of this request only. They replace headers of the target with the same name.
     pub headers: HeaderMap,
-    /// The body.
+    /// The request body.
     pub body: Bytes,
-    /// Whether the server may receive the request twice. An idle connection may break just as it is reused, and then the client
-    /// cannot know whether the request arrived.
+    /// Whether the client may send the request again if a reused connection breaks. In that case the client cannot know whether the
+    /// server has received the request.
     pub may_repeat: bool,
 }
 
 impl Exchange {
-    /// A `POST` that may be repeated.
+    /// Creates a `POST` request without additional headers that may be sent again.
     #[must_use]
     pub fn post(body: Bytes) -> Self {
         Self { method: Method::POST, headers: HeaderMap::new(), body, may_repeat: true }

@@ -1,27 +1,27 @@
-//! Errors of private files and folders.
+//! The error of operations on private files and folders.
 
 use std::io;
 use std::path::Path;
 
-/// Why a file or folder is not used.
+/// Why a private file or folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The system reports an error.
+    /// A file system operation failed.
     #[error("{path}: {error}")]
     Io {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: String,
-        /// The system error.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// Another user may have created or changed it.
+    /// The file or folder is not safe to use: another user may have created or changed it, or it is not what was expected.
     #[error("{path} {reason}")]
     Refused {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: String,
-        /// What is wrong with it, and what to do.
+        /// What is wrong with the file or folder and what to do, as the rest of a sentence that starts with `path`.
         reason: String,
     },
 }
@@ -35,7 +35,7 @@ impl FileError {
         Self::Refused { path: path.display().to_string(), reason: reason.into() }
     }
 
-    /// The kind of system error; `None` for other reasons.
+    /// Returns the kind of the system error, or `None` if the file or folder was refused.
     #[must_use]
     pub fn kind(&self) -> Option<io::ErrorKind> {
         match self {

@@ -1,4 +1,4 @@
-//! Files that only their owner can read and write.
+//! Creates, opens, reads and checks files that only the current user may read and write.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -7,19 +7,19 @@ use std::path::Path;
 use crate::error::FileError;
 use crate::owner::{FILE_MODE, check_names, check_owner, is_link, others_write, strictly, tighten};
 
-/// Creates a file for the current user alone.
+/// Creates a file that only the current user can read and write, and opens it for writing.
 ///
 /// # Errors
-/// Returns an error if the name exists, also as a symbolic link, or if the system reports an error.
+/// Returns an error if `path` exists, even as a symbolic link, or if the file cannot be created.
 pub fn create(path: &Path) -> Result<File, FileError> {
     let mut options = OpenOptions::new();
     strictly(options.write(true).create_new(true)).open(path).map_err(|error| FileError::io(path, error))
 }
 
-/// Opens a file for writing, and creates it if it is missing.
+/// Opens a file for writing, and creates it if it is missing. Removes the permissions of other users.
 ///
 /// # Errors
-/// Returns an error if it is not a regular file of the current user, or is a symbolic link.
+/// Returns an error if the file is a symbolic link, is not a regular file, belongs to another user, or has other hard links.
 pub fn open(path: &Path) -> Result<File, FileError> {
     let mut options = OpenOptions::new();
     let file = strictly(options.write(true).create(true).truncate(false)).open(path).map_err(|error| link_or_io(path, error))?;
@@ -29,10 +29,11 @@ pub fn open(path: &Path) -> Result<File, FileError> {
     Ok(file)
 }
 
-/// Reads a text of at most `limit` bytes; `None` if the file does not exist.
+/// Reads a text file of at most `limit` bytes. Returns `None` if the file does not exist.
 ///
 /// # Errors
-/// Returns an error if it is not a regular file of the current user, is a symbolic link, is writable by other users, or is too large.
+/// Returns an error if the file is a symbolic link, is not a regular file, belongs to another user, has other hard links, is writable by
+/// other users, is larger than `limit`, or is not UTF-8.
 pub fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
     let mut options = OpenOptions::new();
     let file = match strictly(options.read(true)).open(path) {
@@ -54,19 +55,19 @@ pub fn read(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
     Ok(Some(text))
 }
 
-/// Checks that a file, if it exists, is a regular file of the current user without other hard links. The file is not opened, because
-/// closing it would release the locks that this process has on it. Returns whether it exists.
+/// Checks that a file, if it exists, is a regular file of the current user without other hard links. Returns whether the file exists.
+/// Does not open the file, because closing it would release the locks that this process holds on it.
 ///
 /// # Errors
-/// Returns an error if it is not such a file, or is a symbolic link.
+/// Returns an error if the file fails the check, or is a symbolic link.
 pub fn check_file(path: &Path) -> Result<bool, FileError> {
     Ok(metadata_of(path)?.is_some())
 }
 
-/// Removes the permissions of other users from a file, if it exists. The file is not opened, as with [`check_file`].
+/// Removes the permissions of other users from a file, if it exists. Does not open the file, for the same reason as [`check_file`].
 ///
 /// # Errors
-/// Returns an error if it is not a regular file of the current user, has other hard links, or is a symbolic link.
+/// Returns an error if the file is a symbolic link, is not a regular file, belongs to another user, or has other hard links.
 pub fn tighten_file(path: &Path) -> Result<(), FileError> {
     metadata_of(path)?.map_or(Ok(()), |metadata| tighten(path, &metadata, FILE_MODE))
 }
@@ -97,5 +98,5 @@ fn link_or_io(path: &Path, error: io::Error) -> FileError {
 }
 
 fn symbolic_link(path: &Path) -> FileError {
-    FileError::refused(path, "is a symbolic link, which is not followed; replace it by the file itself")
+    FileError::refused(path, "is a symbolic link, which Helve does not follow here; replace it with the file itself")
 }

@@ -1,5 +1,4 @@
-//! Private files and folders of the current user: only their owner can access them, and files that another user could have written are
-//! refused.
+//! Private files and folders, which only the current user can access. Files that another user could have written are rejected.
 
 mod error;
 mod file;

@@ -1,18 +1,18 @@
-//! Ownership and permissions. The only file that knows about Unix.
+//! Checks and sets the owner and the permissions of files. All Unix-specific code is here; other systems check nothing.
 
 use std::fs::{Metadata, OpenOptions};
 use std::path::Path;
 
 use crate::error::FileError;
 
-/// Permissions of private files.
+/// Unix permissions of private files.
 #[cfg(unix)]
 pub(crate) const FILE_MODE: u32 = 0o600;
-/// Permissions of private folders.
+/// Unix permissions of private folders.
 #[cfg(unix)]
 pub(crate) const FOLDER_MODE: u32 = 0o700;
 
-/// Refuses what another user owns. Root can write everything anyway, so its files are accepted.
+/// Returns an error if a file or folder belongs to another user. Accepts files of root, because root can write to any file.
 #[cfg(unix)]
 pub(crate) fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), FileError> {
     use std::os::unix::fs::MetadataExt;
@@ -23,24 +23,24 @@ pub(crate) fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), FileEr
     Err(FileError::refused(path, format!("belongs to another user (id {owner}); remove it, or make it yours with `chown`")))
 }
 
-/// Refuses a file with other hard links, which may be where other users can reach them.
+/// Returns an error if a file has other hard links, because they may be in folders that other users can access.
 #[cfg(unix)]
 pub(crate) fn check_names(path: &Path, metadata: &Metadata) -> Result<(), FileError> {
     use std::os::unix::fs::MetadataExt;
     if metadata.nlink() <= 1 {
         return Ok(());
     }
-    Err(FileError::refused(path, format!("has {} names (hard links); replace it by a copy", metadata.nlink())))
+    Err(FileError::refused(path, format!("has {} hard links; replace it with a copy", metadata.nlink())))
 }
 
-/// Whether other users may write to it.
+/// Returns whether other users may write to a file or folder.
 #[cfg(unix)]
 pub(crate) fn others_write(metadata: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     metadata.mode() & 0o022 != 0
 }
 
-/// Removes the permissions of other users.
+/// Sets the permissions of a file or folder to `mode` if other users have any.
 #[cfg(unix)]
 pub(crate) fn tighten(path: &Path, metadata: &Metadata, mode: u32) -> Result<(), FileError> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -51,7 +51,7 @@ pub(crate) fn tighten(path: &Path, metadata: &Metadata, mode: u32) -> Result<(),
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).map_err(|error| FileError::io(path, error))
 }
 
-/// Makes an open follow no symbolic link, wait for no pipe, and create files for their owner only.
+/// Sets options so that `open` does not follow symbolic links, does not block on pipes, and creates files with [`FILE_MODE`].
 #[cfg(unix)]
 pub(crate) fn strictly(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
@@ -59,7 +59,7 @@ pub(crate) fn strictly(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(FILE_MODE).custom_flags(flags.bits().cast_signed())
 }
 
-/// Whether an open failed because of a symbolic link.
+/// Returns whether `open` failed because the path is a symbolic link.
 #[cfg(unix)]
 pub(crate) fn is_link(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
@@ -67,7 +67,7 @@ pub(crate) fn is_link(error: &std::io::Error) -> bool {
 
 #[cfg(not(unix))]
 mod elsewhere {
-    //! Other systems protect the user's folders themselves.
+    //! Does nothing: other systems protect the user's folders by default.
 
     use super::{FileError, Metadata, OpenOptions, Path};
 

@@ -1,8 +1,8 @@
 //! Agents: a model and its tools.
 //!
-//! [`Agent::run`] sends the conversation to the model, runs the calls that it makes, and repeats this until the model answers.
+//! [`Agent::run`] sends the conversation to the model, runs the calls in the response, and repeats this until the model answers.
 //! [`Agent::run_stream`] does the same and yields an [`Event`](crate::event::Event) for everything that happens.
-//! [`RunLimits`] bound calls, tokens, cost and time; a [`Context`] adds to the prompt of each turn.
+//! [`RunLimits`] limit calls, tokens, cost and time; a [`Context`] adds a section to the prompt of each turn.
 //!
 //! ```
 //! use helve::prelude::*;

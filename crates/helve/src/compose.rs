@@ -1,4 +1,4 @@
-//! Composes the parts: only this file and its folder know all concrete types.
+//! Composes the crates into a [`Helve`]. Only this file and its folder know all concrete types.
 
 #[cfg(feature = "project")]
 mod agents;
@@ -31,7 +31,7 @@ pub use helve_fetch::Fetch;
 /// Language models over HTTP.
 #[cfg(feature = "models")]
 pub use helve_models as models;
-/// Kills all programs that this process started, for a process that ends on a signal.
+/// Kills all programs that this process started. For a process that a signal ends.
 #[cfg(feature = "mcp")]
 pub use helve_process::end_all as end_programs;
 #[cfg(feature = "project")]
@@ -61,7 +61,7 @@ pub use self::worker::{ProjectWorker, WorkSummary};
 
 /// A tool runtime: a catalogue of tools and the executor that runs their calls, with an optional store and project folder.
 ///
-/// Create it with [`Helve::builder`] in a program, or with `Helve::open` (feature `project`) from a project folder. It is cheap
+/// Create a runtime with [`Helve::builder`], or with `Helve::open` (feature `project`) from a project folder. A `Helve` is cheap
 /// to clone; clones share everything.
 #[derive(Clone)]
 pub struct Helve {
@@ -72,7 +72,7 @@ pub struct Helve {
     project: Option<Arc<project::Project>>,
     #[cfg(all(feature = "project", feature = "store"))]
     notifications: webhook::PendingNotifications,
-    /// The address of the store, once it is open.
+    /// The address of the open store; unset if no store is open.
     #[cfg(feature = "store")]
     opened: Arc<std::sync::OnceLock<store::StoreAddress>>,
     /// Stops the builder's workers when the last clone is dropped.
@@ -80,13 +80,13 @@ pub struct Helve {
 }
 
 impl Helve {
-    /// A runtime without tools, with default limits. [`Helve::builder`] offers all options.
+    /// Creates a runtime without tools, with default limits. [`Helve::builder`] offers all options.
     #[must_use]
     pub fn new() -> Self {
         Self::with_options(ExecutorOptions::default())
     }
 
-    /// A runtime without tools, with these limits, rules and layers. Secrets of the environment are always redacted.
+    /// Creates a runtime without tools, with these limits, rules and layers. The redactor also learns the secrets in environment variables.
     #[must_use]
     pub fn with_options(options: ExecutorOptions) -> Self {
         let redactor = options.redactor.clone();
@@ -110,25 +110,25 @@ impl Helve {
         Arc::new(helve_core::ListSource::new("builtin", helve_builtins::tools()))
     }
 
-    /// The catalogue of all tools.
+    /// Returns the catalogue of all tools.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
 
-    /// The executor, which runs calls.
+    /// Returns the executor, which runs calls.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.executor
     }
 
-    /// The redactor, which knows all secrets.
+    /// Returns the redactor, which replaces known secrets.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// All tools of global sources.
+    /// Returns a toolkit with all tools of global sources.
     #[must_use]
     pub fn toolkit(&self) -> Toolkit {
         self.catalogue.everything(&View::default())
@@ -152,7 +152,7 @@ impl Helve {
         }
     }
 
-    /// Stores an approval request and notifies the project's webhook. Once a person approves it, in any process, a worker makes
+    /// Stores an approval request and notifies the project's webhook. Once a person approves the request, in any process, a worker runs
     /// the call.
     ///
     /// # Errors
@@ -164,8 +164,8 @@ impl Helve {
         Ok(outcome)
     }
 
-    /// Creates a worker that runs up to `concurrency` background calls of a store at once. Unlike `Helve::worker`, it does not
-    /// drive agents.
+    /// Creates a worker that runs up to `concurrency` background calls of a store at once. Unlike the worker of `Helve::worker`, it does
+    /// not resume runs.
     #[must_use]
     pub fn task_worker(&self, store: &StoreHandle, concurrency: usize) -> Worker {
         Worker::new(store.clone(), self.executor.clone(), self.catalogue.clone(), concurrency)

@@ -1,8 +1,9 @@
 //! The Rust blocks of README.md and of the guide, as tests: `cargo test -p helve --all-features --doc`.
 //!
-//! Every block is a whole program or stands alone, so that a reader can paste it. A block that needs a key or a project is `no_run`.
+//! Every block is a complete program or stands alone, so that a reader can paste it. A block that needs an API key or a project is
+//! `no_run`.
 
-/// The blocks of one page.
+/// Defines a type whose documentation contains the blocks of one page.
 macro_rules! page {
     ($name:ident, $path:literal) => {
         #[doc = include_str!(concat!("../../../", $path))]

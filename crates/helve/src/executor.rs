@@ -1,8 +1,8 @@
-//! The executor: the single path of every call.
+//! The executor: runs every call through one pipeline.
 //!
-//! It validates the arguments, checks permissions, looks in the cache, defers background calls, retries, limits concurrency and
+//! The executor validates the arguments, checks permissions, looks up the cache, queues background calls, retries, limits concurrency and
 //! enforces timeouts. Add your own [`Layer`] with [`HelveBuilder::layer`](crate::HelveBuilder::layer). A call that needs approval
-//! returns [`CallState::Waiting`] with the request.
+//! returns [`CallState::Waiting`] with the approval request.
 //!
 //! ```
 //! use helve::executor::CallState;

@@ -1,4 +1,4 @@
-//! Identifiers of calls, runs, conversations and approvals. They sort by creation time, and their prefix names their kind.
+//! Identifiers of calls, runs, conversations and approval requests. Identifiers sort by creation time, and their prefix names their kind.
 //!
 //! ```
 //! use helve::id::RunId;

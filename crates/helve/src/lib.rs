@@ -1,5 +1,5 @@
 //! Helve is a tool runtime for LLM agents: one catalogue for tools from Rust functions, HTTP APIs, commands and MCP servers, and
-//! one call path with validation, permissions, approvals, caching, retries, limits and timeouts.
+//! one pipeline for calls, with validation, permissions, approvals, caching, retries, limits and timeouts.
 //!
 //! # Call a tool
 //!
@@ -28,7 +28,7 @@
 //!
 //! # Run an agent
 //!
-//! An agent calls tools until its model answers. Here a scripted model (feature `test`) takes the place of an `HttpModel`.
+//! An agent calls tools until its model answers. This example uses a scripted model (feature `test`) instead of an `HttpModel`.
 //!
 //! ```
 //! # #[cfg(feature = "test")]
@@ -53,7 +53,7 @@
 //! | [`agent`] | agents, runs, conversations and limits |
 //! | [`mod@tool`] | tools, calls, outcomes and errors |
 //! | [`catalogue`] | sources of tools, tool sets and toolkits |
-//! | [`executor`] | the call path, and your own layers |
+//! | [`executor`] | the pipeline of every call, and your own layers |
 //! | [`permission`] | rules, approval requests and approvers |
 //! | [`model`] | the trait of language models, and models over HTTP |
 //! | [`store`] | durable runs, background calls and approvals |
@@ -61,18 +61,18 @@
 //! | `mcp` | MCP clients and servers (feature `mcp`) |
 //! | `project` | project folders (feature `project`) |
 //! | `test` | a scripted model for tests (feature `test`) |
-//! | [`dialect`] | parsing and prompting tool calls in a model's text |
+//! | [`dialect`] | parsing tool calls that a model writes as text, and prompting models to write them |
 //!
 //! # Features
 //!
 //! | feature | adds | default |
 //! |---|---|---|
 //! | `models` | models over HTTP: hosted providers and local servers | yes |
-//! | `builtins` | `get_time`, `get_date`, `calculate`: added on request | |
+//! | `builtins` | Helve's own tools, such as `get_time` and `calculate`; added on request | |
 //! | `mcp` | tools of MCP servers, and your tools as an MCP server | |
 //! | `sqlite` | a store in an SQLite file | |
 //! | `postgres` | a store in a PostgreSQL database | |
-//! | `project` | tools, sets, agents and rules from the files of a folder; enables `mcp` | |
+//! | `project` | tools, tool sets, agents and rules from the files of a project folder; enables `mcp` | |
 //! | `test` | a scripted model | |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -104,7 +104,7 @@ pub use compose::{BuildError, Helve, HelveBuilder};
 #[doc(hidden)]
 pub use helve_core::__private;
 pub use helve_core::{BoxFuture, CancellationToken};
-/// Tool calls in a model's text: parsing them, and prompting models to write them.
+/// Parses tool calls that a model writes as text, and prompts models to write them.
 pub use helve_dialect as dialect;
 pub use tool::{AnyError, CallContext, Outcome, Output, Result, Tool, ToolCall, ToolError, TypedTool, tool, tool_fn, tools};
 

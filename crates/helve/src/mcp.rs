@@ -1,7 +1,7 @@
 //! The Model Context Protocol (MCP): use the tools of MCP servers, and serve your tools to MCP clients.
 //!
-//! [`Mcp`] describes a server, started as a command or reached over HTTP; connect it and add it as a source. [`McpServing`]
-//! serves the catalogue over stdio or HTTP, with the same permissions as every other call.
+//! [`Mcp`] describes a server: a program, or a URL. [`Mcp::connect`] returns a source for [`Helve::builder`](crate::Helve::builder).
+//! [`McpServing`] serves the catalogue over stdio or HTTP, with the same permissions as every other call.
 //!
 //! ```no_run
 //! use helve::mcp::{Mcp, McpServing};

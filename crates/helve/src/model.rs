@@ -1,7 +1,7 @@
 //! Language models: the [`LanguageModel`] trait, its requests and responses, and models over HTTP (feature `models`).
 //!
 //! `HttpModel` speaks the APIs of OpenAI (chat and responses), Anthropic and Gemini, and of servers that are compatible with
-//! OpenAI, such as Ollama, vLLM and llama.cpp. [`model_fn`] makes a model of a closure, for tests and adapters.
+//! OpenAI, such as Ollama, vLLM and llama.cpp. [`model_fn`] turns a closure into a model, for tests and adapters.
 //!
 //! ```no_run
 //! # #[cfg(feature = "models")]

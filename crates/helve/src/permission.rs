@@ -1,7 +1,7 @@
 //! Permissions: rules about calls, approval requests, and the approvers who decide them.
 //!
-//! A tool is `auto`, `confirm` or `deny` by default. A [`PermissionRule`] overrides this by tool, source, set, agent or arguments;
-//! the strictest matching rule wins. A call that needs approval becomes an [`ApprovalRequest`], which an [`Approver`] decides.
+//! The default permission of a tool is `auto`, `confirm` or `deny`. A [`PermissionRule`] overrides it by tool, source, set, agent or
+//! arguments; the strictest matching rule wins. A call that needs approval becomes an [`ApprovalRequest`], which an [`Approver`] decides.
 //!
 //! ```
 //! use helve::prelude::*;
@@ -20,7 +20,7 @@
 //! };
 //! let call = ToolCall::new("delete", json!({"path": "/etc/passwd"}));
 //! let state = helve.executor().call_with(&helve.toolkit(), call, &CallContext::default(), &careful).await;
-//! assert_eq!(state.into_outcome().error().map(ToolError::message), Some("the user said no: not there"));
+//! assert_eq!(state.into_outcome().error().map(ToolError::message), Some("the user denied the call: not there"));
 //! # Ok(()) }
 //! ```
 

@@ -1,7 +1,7 @@
 //! Project folders: tools, tool sets, agents and permission rules in YAML files.
 //!
-//! `helve init` on the command line creates a sample. A folder may come from anywhere: until a person trusts it
-//! ([`Helve::trust`](crate::Helve::trust)), agents need approval for its tools, and its MCP servers are not started.
+//! `helve init` on the command line creates a sample project. A folder may come from someone else: until a person trusts the folder
+//! ([`Helve::trust`](crate::Helve::trust)), agents need approval for its tools, and Helve does not start its MCP servers.
 //! [`ProjectReport`] lists what the folder contains, with errors and warnings by file and line.
 //!
 //! ```no_run

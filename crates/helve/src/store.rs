@@ -1,7 +1,7 @@
 //! Durable state: runs, background calls, approvals and conversations.
 //!
 //! A [`Store`] is an SQLite file (feature `sqlite`), a PostgreSQL database (feature `postgres`), memory, or your own
-//! implementation. With a store, a run survives a crash and resumes in another process, an approval may take days, and calls of
+//! implementation. With a store, a run survives a crash and resumes in another process, an approval may take days, and calls to
 //! tools with `mode: background` are queued for a [`Worker`].
 //!
 //! ```

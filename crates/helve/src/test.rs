@@ -1,4 +1,4 @@
-//! Testing agents: [`ScriptedModel`] gives scripted responses and records the requests that it gets.
+//! Testing agents: [`ScriptedModel`] returns scripted responses and records the requests that it receives.
 //!
 //! ```
 //! use helve::prelude::*;

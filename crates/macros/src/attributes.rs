@@ -1,4 +1,4 @@
-//! The attributes inside `#[tool(...)]`.
+//! Parses the attributes inside `#[tool(...)]`.
 
 mod values;
 
@@ -13,7 +13,7 @@ use syn::{Error, Ident, LitStr, Path, Result, Token, parse_quote};
 pub(crate) use self::values::{NAME_RULE, is_name};
 use self::values::{duration, equals, filled, flag, name, number, permission, text};
 
-/// Every attribute, with an example.
+/// All attributes, each with an example.
 const KNOWN: [(&str, &str); 18] = [
     ("name", "name = \"get_time\""),
     ("title", "title = \"Clock\""),
@@ -35,7 +35,7 @@ const KNOWN: [(&str, &str); 18] = [
     ("crate", "crate = helve_core"),
 ];
 
-/// The range of attributes that count something.
+/// The range of attributes that are a count.
 const COUNT: RangeInclusive<i64> = 1..=u32::MAX as i64;
 
 /// The attributes of one tool.
@@ -44,22 +44,22 @@ pub(crate) struct Attributes {
     pub(crate) name: Option<LitStr>,
     pub(crate) title: Option<LitStr>,
     pub(crate) description: Option<LitStr>,
-    /// Calls of the setters of `Rules`, such as `.retries(3)`, with `Mode` and `Permission` in scope.
+    /// Calls to the setters of `Rules`, such as `.retries(3)`, with `Mode` and `Permission` in scope.
     pub(crate) rules: Vec<TokenStream>,
-    /// The expression of the time for which results are cached.
+    /// An expression for how long results are cached.
     pub(crate) cache: Option<TokenStream>,
     pub(crate) cache_per_caller: bool,
-    /// Where `output` was written.
+    /// The position of `output`, if the attribute is set.
     pub(crate) output: Option<Span>,
     pub(crate) validate: Option<Validate>,
     pub(crate) runtime: Option<Path>,
 }
 
-/// What validates arguments.
+/// How the arguments are validated.
 pub(crate) enum Validate {
-    /// A function.
+    /// By a function.
     Function(Path),
-    /// A method of the value that a method belongs to: `self.check`.
+    /// By a method of the value, as in `self.check`.
     Method(Ident),
 }
 
@@ -153,7 +153,7 @@ impl Parse for Validate {
     }
 }
 
-/// The default path of the runtime crate.
+/// Returns the default path of the runtime crate.
 pub(crate) fn usual_runtime() -> Path {
     parse_quote!(::helve)
 }

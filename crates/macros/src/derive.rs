@@ -1,4 +1,4 @@
-//! The derives that Helve's own types use: setters for options, and the names of variants.
+//! The derives for Helve's own types: setters for options, and the names of variants.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,10 +7,10 @@ use syn::{Data, DeriveInput, Error, Field, Fields, Result, Type};
 use crate::parameter::is;
 use crate::signature::type_arguments;
 
-/// One setter for each field of a struct, unless the field has `#[setter(skip)]`.
+/// Generates a setter for each field of a struct, except for fields with `#[setter(skip)]`.
 ///
-/// It takes the value; for an `Option` also the value inside it; for a text, a path or a pattern anything that becomes one; and for a list
-/// of these their items.
+/// A setter takes the value of the field. For an `Option` it also takes the inner value; for a string, a path or a pattern any type that
+/// converts into it; for a list of these any iterator over such types.
 pub(crate) fn setters(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else { return Err(Error::new_spanned(input, "`Setters` is for structs")) };
     let setters = data.fields.iter().filter(|field| !field.attrs.iter().any(|attribute| attribute.path().is_ident("setter"))).map(setter);
@@ -50,7 +50,7 @@ fn is_text(ty: &Type) -> bool {
     ["String", "PathBuf", "Pattern"].iter().any(|name| is(ty, name)) || (is(ty, "Arc") && type_arguments(ty).any(|inner| is(inner, "str")))
 }
 
-/// A method `name` and `Display`: the name of a variant in snake case, as serde writes it.
+/// Generates a method `name` and `Display`, which return the name of a variant in snake case, as serde writes it.
 pub(crate) fn name(input: &DeriveInput) -> Result<TokenStream> {
     let Data::Enum(data) = &input.data else { return Err(Error::new_spanned(input, "`Name` is for enums")) };
     let names = data.variants.iter().map(|variant| {
@@ -63,7 +63,7 @@ pub(crate) fn name(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! {
         #[automatically_derived]
         impl #ident {
-            /// The name in JSON, on the command line and in files.
+            /// Returns the name of the variant in JSON, on the command line and in files.
             #[must_use]
             pub const fn name(#receiver) -> &'static str {
                 match self { #(#names,)* }

@@ -1,8 +1,8 @@
-//! Doc comments as text, for the model.
+//! Converts doc comments to text for the model.
 
 use syn::{Attribute, Expr, Lit, Meta};
 
-/// The text of an item's doc comments; `None` if there is none.
+/// Returns the text of an item's doc comments, or `None` if there are none.
 ///
 /// # Errors
 /// If a doc comment is not a string literal.
@@ -13,7 +13,7 @@ pub(crate) fn text(attributes: &[Attribute]) -> syn::Result<Option<String>> {
         if !meta.path.is_ident("doc") {
             continue;
         }
-        // Other macros, such as `include_str!`, are not expanded yet.
+        // The macros in a doc attribute, such as `include_str!`, are not expanded yet.
         let hidden = || syn::Error::new_spanned(&meta.value, "`#[tool]` cannot read this text: write it as a doc comment");
         let text = literal(&meta.value).ok_or_else(hidden)?;
         lines.extend(text.split('\n').map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()));
@@ -22,7 +22,7 @@ pub(crate) fn text(attributes: &[Attribute]) -> syn::Result<Option<String>> {
     Ok((!text.is_empty()).then_some(text))
 }
 
-/// The text of a string literal.
+/// Returns the value of a string literal, or `None` for any other expression.
 pub(crate) fn literal(value: &Expr) -> Option<String> {
     match value {
         Expr::Lit(literal) => match &literal.lit {

@@ -1,7 +1,7 @@
-//! The code that `#[tool]` generates for a function.
+//! Generates the code of `#[tool]` for a function.
 //!
-//! It names only `std` and what the runtime crate re-exports in `__private`, so a user's crate needs no other dependency. Its local names
-//! are hygienic: a function can be called `call` or `arguments`.
+//! Generated code uses only `std` and the items that the runtime crate re-exports in `__private`, so that a user's crate needs no other
+//! dependency. The local names in generated code are hygienic, so that a function can be called `call` or `arguments`.
 
 mod arguments;
 mod call;
@@ -38,17 +38,17 @@ pub(crate) fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
         }
         _ => None,
     };
-    // The function stays, so that one mistake does not cause errors at every use of it.
+    // Keep the function even if there is a mistake, so that uses of the function cause no further errors.
     let mut code = function.map_or(item, |function| written(&function.item));
     code.extend(problems.into_code().or(generated));
     code
 }
 
-/// A tool to generate code for.
+/// A tool for which code is generated.
 struct Tool<'a> {
     attributes: &'a Attributes,
     function: &'a Function,
-    /// The `impl` block of a method.
+    /// The `impl` block that contains the function, if it is a method.
     owner: Option<&'a ItemImpl>,
     name: String,
     description: String,
@@ -100,7 +100,7 @@ impl<'a> Tool<'a> {
 
                 #[automatically_derived]
                 impl #ident {
-                    /// The tool.
+                    /// Returns the tool.
                     #[must_use]
                     #vis fn tool() -> ::std::sync::Arc<dyn #private::DynTool> {
                         ::std::sync::Arc::new(#ident {})
@@ -127,9 +127,9 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// The function as the author wrote it.
+/// Returns the function as its author wrote it, with some lints disabled.
 ///
-/// The lints do not fit tools: a tool must own its arguments, can be `async` without awaiting, and its doc comment is for a model.
+/// These lints do not apply to tools: a tool must own its arguments, can be `async` without awaiting, and its doc comment is for a model.
 fn written(item: &ItemFn) -> TokenStream {
     quote_spanned! {Span::mixed_site()=>
         #[allow(clippy::missing_errors_doc, clippy::needless_pass_by_value, clippy::unused_async)]
@@ -142,13 +142,13 @@ fn description(attributes: &Attributes, function: &Function) -> syn::Result<Stri
     let description = given.map_or_else(|| function.documentation.clone(), |text| Ok(Some(text)))?;
     let refused = |why: &str| syn::Error::new_spanned(&function.item.sig.ident, why);
     match description {
-        None => Err(refused("a tool needs a description: add a doc comment that tells the model what it does")),
+        None => Err(refused("a tool needs a description: add a doc comment that tells the model what the tool does")),
         Some(text) if text.len() > MAX_DESCRIPTION => Err(refused("the description is longer than 64 KiB")),
         Some(text) => Ok(text),
     }
 }
 
-/// Reports a return type that `output` cannot describe.
+/// Reports a return type that has no schema for `output`.
 fn check_output(flag: Span, returns: &Returns, problems: &mut Problems) {
     match returns.value() {
         None => problems.add(syn::Error::new(flag, "`output` describes the return value, but this function returns nothing")),
@@ -159,7 +159,7 @@ fn check_output(flag: Span, returns: &Returns, problems: &mut Problems) {
     }
 }
 
-/// The span of some tokens, with the hygiene of generated code.
+/// Returns the span of some tokens, with the hygiene of generated code.
 fn here(tokens: &impl Spanned) -> Span {
     tokens.span().resolved_at(Span::mixed_site())
 }

@@ -1,7 +1,8 @@
-//! `#[tool]` makes a tool of a function; `#[tools]` makes tools of the methods of a type.
+//! The attribute macros `#[tool]`, which turns a function into a tool, and `#[tools]`, which turns the methods of a type into tools.
 //!
-//! `attributes.rs` parses the attributes, `signature.rs` and `parameter.rs` the function; `expand.rs` generates the code, and
-//! `expand/methods.rs` that for methods. Generated code uses `helve_core::function`. `derive.rs` has derives for Helve's own types.
+//! `attributes.rs` parses the attributes, `signature.rs` and `parameter.rs` parse the function. `expand.rs` generates the code, and
+//! `expand/methods.rs` the code for methods. Generated code uses `helve_core::function`. `derive.rs` contains derives for Helve's own
+//! types.
 
 mod attributes;
 mod derive;
@@ -14,7 +15,7 @@ mod signature;
 
 use proc_macro::TokenStream;
 
-/// Makes a tool of a function. The function itself does not change and can still be called.
+/// Turns a function into a tool. The function itself does not change and can still be called.
 ///
 /// ```
 /// use helve_core::{CallContext, DynTool, ToolCall, tool};
@@ -46,54 +47,54 @@ use proc_macro::TokenStream;
 /// # }
 /// ```
 ///
-/// The macro adds a type `add` with `add::tool()`. `function::linked` finds all such tools of a program.
+/// The macro adds a type `add` with the function `add::tool()`. `function::linked` returns all such tools of a program.
 ///
 /// # The function
 ///
-/// - Its doc comment is the description for the model; the doc comment of a parameter describes that argument.
-/// - An `async fn` runs on the async runtime. A plain `fn` may block: it runs on a thread pool.
-/// - It returns anything that can be serialised, an `Output`, or a `Result` of these with an error that implements `Display`.
+/// - The doc comment of the function is the description for the model. The doc comment of a parameter describes that argument.
+/// - An `async fn` runs on the async runtime. A plain `fn` may block, because it runs on a thread pool.
+/// - The function returns a type that can be serialised, an `Output`, or a `Result` of these with an error that implements `Display`.
 ///   With `helve::Result<T>`, `?` converts any error. A `ToolError` keeps its kind, even inside another error.
 ///
 /// # Parameters
 ///
-/// - Arguments come from JSON: each type implements `serde::Deserialize` and `schemars::JsonSchema` and owns what it
-///   holds (`String`, not `&str`).
-/// - `Option<T>` is optional. So is a parameter with `#[default(value)]`, and the model reads the value; `#[default]` alone means
-///   `Default::default()`.
+/// - Arguments are deserialised from JSON: each type implements `serde::Deserialize` and `schemars::JsonSchema` and owns its
+///   data (`String`, not `&str`).
+/// - A parameter of type `Option<T>` is optional. A parameter with `#[default(value)]` is also optional, and the model reads the value;
+///   `#[default]` alone means `Default::default()`.
 /// - `#[schemars(...)]` adds to the schema of an argument, such as `#[schemars(range(min = 1, max = 10))]`.
-/// - A `CallContext` or `&CallContext` is not an argument; the runtime passes it.
-/// - The fields of a struct with `#[flatten]` are the arguments: `#[flatten] order: Order`. It is then the only argument.
+/// - A `CallContext` or `&CallContext` is not an argument: the runtime passes it.
+/// - With `#[flatten]`, as in `#[flatten] order: Order`, the fields of the struct are the arguments. No other argument is allowed.
 /// - A leading underscore or `r#` is not part of an argument's name.
 ///
 /// # Attributes
 ///
 /// | attribute | meaning |
 /// |---|---|
-/// | `name = "x"` | the tool's name, if it is not that of the function |
-/// | `title = "x"` | a title for people |
+/// | `name = "x"` | the tool's name; by default the name of the function |
+/// | `title = "x"` | the display name |
 /// | `description = "x"` | the description for the model, instead of the doc comment |
 /// | `permission = "confirm"` | whether calls need approval: `auto`, `confirm` or `deny` |
 /// | `timeout = "30s"` | timeout of one attempt |
-/// | `idempotent` | making the same call twice has the same effect as making it once |
+/// | `idempotent` | repeating a call has the same effect as running it once |
 /// | `retries = 3` | maximum number of retries after a transient error; only for idempotent tools |
-/// | `cache = "5m"` | how long a result is cached; for each caller separately if the function takes a `CallContext` |
-/// | `cache_per_caller` | results are cached for each caller separately in any case |
-/// | `background` | the call goes into the queue, and the result comes later |
-/// | `priority = 5` | priority in the background, from -10 to 10; the default is 0 |
-/// | `delay = "10m"` | minimum delay in the background |
+/// | `cache = "5m"` | how long results are cached; separately for each caller if the function takes a `CallContext` |
+/// | `cache_per_caller` | results are always cached separately for each caller |
+/// | `background` | calls go into the queue, and the caller gets the result later |
+/// | `priority = 5` | priority in the background queue, from -10 to 10; by default 0 |
+/// | `delay = "10m"` | minimum delay before a background call starts |
 /// | `exclusive` | no other call of the same turn runs at the same time |
-/// | `ends_run` | a successful call ends the agent's run, with its text as the answer |
-/// | `concurrency = 4` | maximum number of concurrent calls |
-/// | `output` | declares the schema of the return type; results are validated against it |
-/// | `validate = check` | a function that takes references to the arguments and returns a `Result<(), E>`; it runs before a person is asked for approval |
-/// | `crate = helve_core` | the path of the runtime, if it is not `::helve` |
+/// | `ends_run` | a successful call ends the agent's run, with the call's text as the answer |
+/// | `concurrency = 4` | maximum number of concurrent calls to the tool |
+/// | `output` | declares the schema of the return type; Helve validates results against it |
+/// | `validate = check` | a function that takes references to the arguments and returns `Result<(), E>`; it runs before approval |
+/// | `crate = helve_core` | the path of the runtime crate; by default `::helve` |
 #[proc_macro_attribute]
 pub fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
     expand::tool(attributes.into(), item.into()).into()
 }
 
-/// Makes tools of the methods with `#[tool]`. They share one value of the type.
+/// Turns the methods with `#[tool]` into tools. All tools share one value of the type.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -135,24 +136,24 @@ pub fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
 /// # }
 /// ```
 ///
-/// Doc comments, parameters and attributes work as in [`macro@tool`]. Methods take `&self`, or no `self` at all. `validate = self.check`
-/// names a method, `validate = check` a function. Other methods do not change.
+/// Doc comments, parameters and attributes work as in [`macro@tool`]. A method takes `&self`, or no `self` at all. `validate = self.check`
+/// names a method, `validate = check` a function. Methods without `#[tool]` do not change.
 ///
-/// `agent.register_tools(value)` and `catalogue.register_all(value)` take the value, or an `Arc` of it for programs that go on using it.
-/// `#[tools(crate = helve_core)]` sets the path of the runtime for all methods.
+/// `agent.register_tools(value)` and `catalogue.register_all(value)` take the value, or an `Arc` of it if the program keeps using the
+/// value. `#[tools(crate = helve_core)]` sets the path of the runtime crate for all methods.
 #[proc_macro_attribute]
 pub fn tools(attributes: TokenStream, item: TokenStream) -> TokenStream {
     expand::tools(attributes.into(), item.into()).into()
 }
 
-/// Writes a setter for each field. For Helve's own option structs.
+/// Derives a setter for each field, for Helve's own option structs.
 #[doc(hidden)]
 #[proc_macro_derive(Setters, attributes(setter))]
 pub fn setters(item: TokenStream) -> TokenStream {
     derived(item, derive::setters)
 }
 
-/// Writes a method `name`. For Helve's own enums.
+/// Derives the method `name`, for Helve's own enums.
 #[doc(hidden)]
 #[proc_macro_derive(Name)]
 pub fn name(item: TokenStream) -> TokenStream {

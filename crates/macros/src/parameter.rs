@@ -1,4 +1,4 @@
-//! The parameters of a tool function: arguments from JSON, and the context.
+//! Parses the parameters of a tool function: arguments from JSON, and the context.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
@@ -19,17 +19,17 @@ pub(crate) enum Parameter {
 
 /// One argument of a tool.
 pub(crate) struct Argument {
-    /// Its name in the function.
+    /// The name of the parameter in the function.
     pub(crate) ident: Ident,
-    /// Its name for the model.
+    /// The name of the argument for the model.
     pub(crate) name: String,
     pub(crate) ty: Type,
     pub(crate) description: Option<String>,
-    /// The expression of its default.
+    /// The expression of the default value.
     pub(crate) default: Option<TokenStream>,
-    /// Whether its fields are the arguments.
+    /// Whether the fields of the parameter's type are the arguments.
     pub(crate) flatten: bool,
-    /// Its `#[schemars(...)]` attributes.
+    /// The `#[schemars(...)]` attributes of the parameter.
     pub(crate) schema: Vec<Attribute>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum ContextKind {
 }
 
 impl Parameter {
-    /// Reads a parameter, and removes the attributes of `#[tool]` from it. Returns `None` if it is not valid.
+    /// Parses a parameter, and removes the attributes of `#[tool]` from it. Returns `None` if the parameter is not valid.
     pub(crate) fn take(parameter: &mut PatType, problems: &mut Problems) -> Option<Self> {
         let ours = |attribute: &Attribute| ["doc", "default", "flatten", "schemars"].iter().any(|name| attribute.path().is_ident(name));
         let (ours, theirs) = std::mem::take(&mut parameter.attrs).into_iter().partition::<Vec<_>, _>(ours);
@@ -90,7 +90,7 @@ impl Parameter {
     }
 }
 
-/// Whether a type is a path that ends in this name.
+/// Returns whether a type is a path that ends with `name`.
 pub(crate) fn is(ty: &Type, name: &str) -> bool {
     match peel(ty) {
         Type::Path(path) => path.path.segments.last().is_some_and(|segment| segment.ident == name),
@@ -98,7 +98,7 @@ pub(crate) fn is(ty: &Type, name: &str) -> bool {
     }
 }
 
-/// The type without parentheses and without the invisible groups of `macro_rules!`.
+/// Returns the type without parentheses and without the invisible groups of `macro_rules!`.
 pub(crate) fn peel(ty: &Type) -> &Type {
     match ty {
         Type::Paren(inner) => peel(&inner.elem),
@@ -107,7 +107,7 @@ pub(crate) fn peel(ty: &Type) -> &Type {
     }
 }
 
-/// A suggestion for an owned type instead of a borrowed one: the end of a message.
+/// Returns the end of a message that suggests an owned type instead of a borrowed one.
 pub(crate) fn owned_instead(reference: &TypeReference) -> String {
     let known = [("str", "String"), ("Path", "PathBuf"), ("OsStr", "OsString"), ("CStr", "CString")];
     let inner = peel(&reference.elem);
@@ -150,7 +150,7 @@ fn default_value(attribute: &Attribute) -> syn::Result<TokenStream> {
         Meta::List(_) => attribute.parse_args::<Expr>()?,
         Meta::NameValue(pair) => pair.value.clone(),
     };
-    // A string literal is a `&str`, but arguments own their text.
+    // A string literal is a `&str`, but the type of an argument is owned.
     let is_text = documentation::literal(&value).is_some();
     Ok(if is_text { quote!(::core::convert::From::from(#value)) } else { value.into_token_stream() })
 }

@@ -1,14 +1,14 @@
-//! Collects the errors of one use of `#[tool]`, so that they are reported together.
+//! Collects the errors of one use of `#[tool]`, so that the compiler reports them together.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 
-/// The errors so far.
+/// The errors found so far.
 #[derive(Default)]
 pub(crate) struct Problems(Option<syn::Error>);
 
 impl Problems {
-    /// Adds an error at these tokens.
+    /// Adds an error at the position of these tokens.
     pub(crate) fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.add(syn::Error::new_spanned(tokens, message));
     }
@@ -21,12 +21,12 @@ impl Problems {
         }
     }
 
-    /// The value of a result. An error is added.
+    /// Returns the value of a result. If the result is an error, adds the error and returns `None`.
     pub(crate) fn keep<T>(&mut self, result: syn::Result<T>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// The errors as code; `None` if there are none.
+    /// Returns code that reports the errors, or `None` if there are none.
     pub(crate) fn into_code(self) -> Option<TokenStream> {
         self.0.map(syn::Error::into_compile_error)
     }

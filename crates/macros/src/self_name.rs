@@ -8,7 +8,7 @@ use crate::parameter::Parameter;
 use crate::signature::{Function, Returns};
 
 impl Function {
-    /// Replaces `Self` in its types and defaults.
+    /// Replaces `Self` in the types and defaults of the function.
     pub(crate) fn name_self(&mut self, name: &Type) {
         for parameter in &mut self.parameters {
             if let Parameter::Argument(argument) = parameter {
@@ -29,7 +29,7 @@ fn name_self_in(ty: &Type, name: &Type) -> Type {
     syn::parse2(self_named(ty.to_token_stream(), &name.to_token_stream())).unwrap_or_else(|_| ty.clone())
 }
 
-/// Replaces `Self` in tokens.
+/// Replaces `Self` with `name` in tokens.
 pub(crate) fn self_named(tokens: TokenStream, name: &TokenStream) -> TokenStream {
     let named = |token| match token {
         TokenTree::Ident(ident) if ident == "Self" => name.clone(),

@@ -1,4 +1,4 @@
-//! The function under `#[tool]`: whether it can be a tool, its parameters, and its return type.
+//! Parses the function under `#[tool]`: its parameters, its return type, and whether it can be a tool.
 
 use proc_macro2::{Span, TokenStream};
 use syn::visit::Visit;
@@ -14,9 +14,9 @@ use crate::problems::Problems;
 pub(crate) struct Function {
     /// The function without the attributes of `#[tool]`.
     pub(crate) item: ItemFn,
-    /// Its doc comment, or why it cannot be read.
+    /// The doc comment of the function, or the reason why it cannot be read.
     pub(crate) documentation: syn::Result<Option<String>>,
-    /// Whether it takes `&self`.
+    /// Whether the function takes `&self`.
     pub(crate) has_self: bool,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) returns: Returns,
@@ -27,16 +27,16 @@ pub(crate) enum Returns {
     Nothing,
     Type {
         whole: Box<Type>,
-        /// The type arguments of a `Result`, for spans only: the compiler finds out what is a `Result`.
+        /// The type arguments of a `Result`, used only for spans: the compiler decides which types are a `Result`.
         held: Vec<Type>,
     },
 }
 
 impl Function {
-    /// Reads a function.
+    /// Parses a function.
     ///
     /// # Errors
-    /// If it is not a function. Mistakes in a function go to `problems`.
+    /// If the item is not a function. Mistakes in a function are added to `problems`.
     pub(crate) fn read(tokens: TokenStream, problems: &mut Problems) -> syn::Result<Self> {
         let Item::Fn(item) = syn::parse2(tokens)? else {
             return Err(syn::Error::new(Span::call_site(), "`#[tool]` expects a function with a body"));
@@ -48,7 +48,7 @@ impl Function {
         Ok(Self::of(item, problems))
     }
 
-    /// Reads a function or a method.
+    /// Parses a function or a method.
     pub(crate) fn of(mut item: ItemFn, problems: &mut Problems) -> Self {
         check_kind(&item.sig, problems);
         let documentation = documentation::text(&item.attrs);
@@ -75,17 +75,17 @@ impl Function {
         function
     }
 
-    /// Its `#[cfg]` attributes.
+    /// Returns the `#[cfg]` attributes of the function.
     pub(crate) fn conditions(&self) -> Vec<&Attribute> {
         self.item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect()
     }
 
-    /// The parameter whose fields are the arguments.
+    /// Returns the parameter whose fields are the arguments, if there is one.
     pub(crate) fn flattened(&self) -> Option<&Argument> {
         self.arguments().find(|argument| argument.flatten)
     }
 
-    /// The parameters that come from JSON.
+    /// Returns the parameters that come from JSON.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = &Argument> {
         self.parameters.iter().filter_map(|parameter| match parameter {
             Parameter::Argument(argument) => Some(&**argument),
@@ -93,7 +93,7 @@ impl Function {
         })
     }
 
-    /// How the function takes the context, if it does.
+    /// Returns how the function takes the context, or `None` if it does not.
     pub(crate) fn context(&self) -> Option<ContextKind> {
         self.parameters.iter().find_map(|parameter| match parameter {
             Parameter::Context(kind) => Some(*kind),
@@ -113,7 +113,7 @@ impl Returns {
         }
     }
 
-    /// The type of the successful value, as far as it is written.
+    /// Returns the type of the successful value, as far as it is visible in the code.
     pub(crate) fn value(&self) -> Option<&Type> {
         match self {
             Self::Nothing => None,
@@ -122,7 +122,7 @@ impl Returns {
     }
 }
 
-/// Reports functions that cannot be tools, whatever their parameters.
+/// Reports functions that cannot be tools, regardless of their parameters.
 fn check_kind(signature: &Signature, problems: &mut Problems) {
     if let Safety::Unsafe(token) = &signature.safety {
         problems.at(token, "a tool cannot be `unsafe`, because a model decides when to call it");
@@ -138,7 +138,7 @@ fn check_kind(signature: &Signature, problems: &mut Problems) {
     }
 }
 
-/// Reports a parameter that conflicts with those before it.
+/// Reports a parameter that conflicts with an earlier one.
 fn check_beside(before: &[Parameter], new: Option<&Parameter>, written: &syn::PatType, problems: &mut Problems) {
     match new {
         Some(Parameter::Context(_)) if before.iter().any(|known| matches!(known, Parameter::Context(_))) => {
@@ -154,7 +154,7 @@ fn check_beside(before: &[Parameter], new: Option<&Parameter>, written: &syn::Pa
     }
 }
 
-/// The types in the angle brackets at the end of a path.
+/// Returns the types in the angle brackets at the end of a path.
 pub(crate) fn type_arguments(ty: &Type) -> impl Iterator<Item = &Type> {
     let last = if let Type::Path(path) = ty { path.path.segments.last() } else { None };
     let arguments = last.and_then(|segment| match &segment.arguments {

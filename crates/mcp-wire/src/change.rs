@@ -1,30 +1,30 @@
-//! Changes at a server that clients are notified of.
+//! Changes of which a server notifies its clients.
 
 use serde_json::{Value, json};
 
 use crate::Message;
 
-/// The longest URI of a resource.
+/// Maximum length of the URI of a resource in bytes.
 const MAX_URI: usize = 8 << 10;
 
-/// A change at a server.
+/// A change on a server, of which the server notifies its clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The list of tools.
+    /// The list of tools changed.
     Tools,
-    /// The list of prompts.
+    /// The list of prompts changed.
     Prompts,
-    /// The list of resources.
+    /// The list of resources changed.
     Resources,
-    /// The content of one resource, by its URI.
+    /// The content of the resource with this URI changed.
     Resource(String),
 }
 
 impl Change {
-    /// The lists that can change.
+    /// The lists whose changes a server can announce.
     pub const LISTS: [Self; 3] = [Self::Tools, Self::Prompts, Self::Resources];
 
-    /// Reads a notification. Returns `None` if it reports no change, or its URI is missing or too long.
+    /// Parses a notification. Returns `None` if it does not announce a change, or if its URI is missing or too long.
     #[must_use]
     pub fn read(method: &str, params: &Value) -> Option<Self> {
         match method {
@@ -39,7 +39,7 @@ impl Change {
         }
     }
 
-    /// The method and the parameters of its notification.
+    /// Returns the method and the parameters of the notification that announces the change.
     #[must_use]
     pub fn notification(&self) -> (&'static str, Value) {
         match self {
@@ -50,7 +50,7 @@ impl Change {
         }
     }
 
-    /// Its notification as a message, ready to send.
+    /// Serialises the notification that announces the change as a JSON-RPC message.
     #[must_use]
     pub fn write(&self) -> String {
         let (method, params) = self.notification();

@@ -1,15 +1,15 @@
-//! Protocol versions, the two eras that they fall into, and error codes.
+//! Protocol versions, the two eras that they belong to, and JSON-RPC error codes.
 
-/// The era of a protocol version: with a handshake and a session, or stateless.
+/// A generation of the protocol: with a handshake and a session, or stateless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// A handshake with `initialize`, then requests in both directions.
+    /// Versions with a handshake (`initialize`), after which both sides can send requests.
     Legacy,
-    /// Each request carries all that the server needs to know.
+    /// Stateless versions, in which each request contains everything that the server needs to know.
     Modern,
 }
 
-/// Every supported version, the newest first.
+/// The supported protocol versions and their eras, newest first.
 pub const VERSIONS: [(&str, Era); 5] = [
     ("2026-07-28", Era::Modern),
     ("2025-11-25", Era::Legacy),
@@ -19,13 +19,13 @@ pub const VERSIONS: [(&str, Era); 5] = [
 ];
 
 impl Era {
-    /// The era of a version. Returns `None` if the version is not supported.
+    /// Returns the era of a protocol version, or `None` if the version is not supported.
     #[must_use]
     pub fn of(version: &str) -> Option<Self> {
         VERSIONS.iter().find(|(known, _)| *known == version).map(|(_, era)| *era)
     }
 
-    /// The newest version of the era.
+    /// Returns the newest supported protocol version of the era.
     #[must_use]
     pub fn newest(self) -> &'static str {
         match self {
@@ -35,28 +35,28 @@ impl Era {
     }
 }
 
-/// JSON-RPC error codes.
+/// The JSON-RPC error codes of the protocol; their values are in [`CODES`].
 #[derive(Debug)]
 pub struct Codes {
-    /// Invalid JSON.
+    /// The message is not valid JSON.
     pub parse: i64,
-    /// Invalid request.
+    /// The message is not a valid request.
     pub request: i64,
-    /// Method not found.
+    /// The method does not exist.
     pub method: i64,
-    /// Invalid parameters.
+    /// The parameters are invalid.
     pub params: i64,
-    /// Internal error.
+    /// The server failed internally.
     pub internal: i64,
-    /// Headers and body do not match.
+    /// The HTTP headers do not match the body.
     pub headers: i64,
-    /// The client lacks a capability.
+    /// The client lacks a required capability.
     pub capability: i64,
     /// The protocol version is not supported.
     pub version: i64,
 }
 
-/// The error codes as they are written.
+/// The values of the JSON-RPC error codes.
 pub const CODES: Codes = Codes {
     parse: -32700,
     request: -32600,

@@ -1,5 +1,5 @@
-//! Parts of a request that HTTP headers repeat, so that proxies can route it without reading the body. The client writes the headers, and
-//! the server compares them with the body.
+//! HTTP headers that repeat parts of a request, so that proxies can route the request without parsing the body. The client writes the
+//! headers, and the server compares them with the body.
 
 use std::borrow::Cow;
 
@@ -7,24 +7,24 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-/// Names of HTTP headers.
+/// The names of the protocol's HTTP headers; their values are in [`HEADERS`].
 #[derive(Debug)]
 pub struct HeaderNames {
-    /// The protocol version of a request.
+    /// The header with the protocol version of a request.
     pub version: &'static str,
-    /// The id of a legacy session.
+    /// The header with the id of a legacy session.
     pub session: &'static str,
-    /// The method of a request.
+    /// The header with the method of a request.
     pub method: &'static str,
-    /// The tool, prompt or resource of a request.
+    /// The header with the name of the tool or prompt, the URI of the resource, or the id of the task of a request.
     pub name: &'static str,
-    /// The prefix of headers that repeat an argument of a tool.
+    /// The prefix of the headers that repeat an argument of a tool call.
     pub param: &'static str,
-    /// The last event before a stream broke.
+    /// The header with the id of the last event that the client received before a stream broke.
     pub last_event: &'static str,
 }
 
-/// The header names as they are written.
+/// The names of the protocol's HTTP headers, in lower case.
 pub const HEADERS: HeaderNames = HeaderNames {
     version: "mcp-protocol-version",
     session: "mcp-session-id",
@@ -34,12 +34,12 @@ pub const HEADERS: HeaderNames = HeaderNames {
     last_event: "last-event-id",
 };
 
-/// The schema keyword that names the header of an argument.
+/// The JSON Schema keyword that names the header of an argument.
 const KEYWORD: &str = "x-mcp-header";
 const BEGIN: &str = "=?base64?";
 const END: &str = "?=";
 
-/// The value of the header [`HeaderNames::name`] before it is encoded. Returns `None` for a request without one.
+/// Returns the value of the header [`HeaderNames::name`], not yet encoded, or `None` if a request with this method has no such header.
 #[must_use]
 pub fn name_of<'a>(method: &str, params: Option<&'a Value>) -> Option<&'a str> {
     let field = match method {
@@ -51,7 +51,7 @@ pub fn name_of<'a>(method: &str, params: Option<&'a Value>) -> Option<&'a str> {
     params?.get(field)?.as_str()
 }
 
-/// Encodes a text as a header value.
+/// Encodes a text as a header value: as Base64, unless it is plain ASCII.
 #[must_use]
 pub fn encode_header(text: &str) -> Cow<'_, str> {
     let plain = text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) && text.trim() == text;
@@ -60,7 +60,7 @@ pub fn encode_header(text: &str) -> Cow<'_, str> {
     if plain { Cow::Borrowed(text) } else { Cow::Owned(format!("{BEGIN}{}{END}", STANDARD.encode(text))) }
 }
 
-/// Decodes a header value. Returns `None` if it is invalid.
+/// Decodes a header value that [`encode_header`] encoded. Returns `None` if the value is invalid.
 #[must_use]
 pub fn decode_header(value: &str) -> Option<Cow<'_, str>> {
     let value = value.trim_matches([' ', '\t']);
@@ -75,7 +75,7 @@ fn is_encoded(text: &str) -> bool {
     text.len() >= BEGIN.len() + END.len() && text.starts_with(BEGIN) && text.ends_with(END)
 }
 
-/// An argument of a tool that a header repeats.
+/// An argument of a tool that an HTTP header repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderParam {
     /// The full header name, in lower case.
@@ -84,38 +84,38 @@ pub struct HeaderParam {
     pub path: Vec<String>,
 }
 
-/// Why a schema's headers are invalid.
+/// Why the header names in an input schema are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{KEYWORD}` at `{path}` {reason}")]
 pub struct HeaderParamError {
-    /// The path in the schema.
+    /// The path of the property in the schema, with dots between the names.
     pub path: String,
-    /// What is wrong.
+    /// What is wrong, as the rest of a sentence that starts with the keyword.
     pub reason: &'static str,
 }
 
 impl HeaderParam {
-    /// Reads the header parameters of a tool from its `inputSchema`.
+    /// Collects the header parameters in the `inputSchema` of a tool.
     ///
     /// # Errors
-    /// If the schema breaks a rule for them; such a tool must not be used over HTTP.
+    /// Returns an error if a header name in the schema is invalid. Such a tool must not be used over HTTP.
     pub fn of(schema: &Value) -> Result<Vec<Self>, HeaderParamError> {
         let mut found = Vec::new();
         walk(schema, &mut Vec::new(), true, &mut found)?;
         Ok(found)
     }
 
-    /// The encoded header value for these arguments. Returns `None` if the header is left out.
+    /// Returns the encoded header value for these arguments, or `None` if the argument is missing, null, a list or an object.
     #[must_use]
     pub fn value(&self, arguments: &Value) -> Option<String> {
         plain(self.argument(arguments)?).map(|text| encode_header(&text).into_owned())
     }
 
-    /// Returns whether a header, present or absent, matches the arguments.
+    /// Returns whether the header value, or its absence, matches the arguments.
     #[must_use]
     pub fn fits(&self, arguments: &Value, header: Option<&str>) -> bool {
         let Some(argument) = self.argument(arguments) else { return header.is_none() };
-        // Lists and objects have no header. Validation reports that they do not fit the schema.
+        // Lists and objects have no header. Validation reports that they do not match the schema.
         let Some(expected) = plain(argument) else { return header.is_none() };
         let Some(given) = header.and_then(decode_header) else { return false };
         given == expected || argument.as_f64().is_some_and(|number| given.parse() == Ok(number))
@@ -135,7 +135,8 @@ fn plain(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Walks a schema. Only properties that are reached through `properties` alone may have the keyword: only they have one value.
+/// Collects the header parameters of a schema and its subschemas. Only properties that are reached through `properties` alone may have the
+/// keyword, because only they have exactly one value.
 fn walk(schema: &Value, path: &mut Vec<String>, reachable: bool, found: &mut Vec<HeaderParam>) -> Result<(), HeaderParamError> {
     match schema {
         Value::Object(fields) => {
@@ -146,7 +147,7 @@ fn walk(schema: &Value, path: &mut Vec<String>, reachable: bool, found: &mut Vec
             }
             for (key, value) in fields {
                 match key.as_str() {
-                    // Values, not schemas.
+                    // These contain values, not schemas.
                     "default" | "const" | "enum" | "examples" | KEYWORD => {}
                     "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
                         for (name, inner) in value.as_object().into_iter().flatten() {

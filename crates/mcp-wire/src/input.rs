@@ -1,4 +1,5 @@
-//! Input that a server needs before it can finish a request: its result asks, and the client repeats the request with the responses.
+//! Input that a server needs to finish a request: the server returns input requests as the result, and the client repeats the request
+//! with the responses.
 
 use serde_json::{Map, Value, json};
 
@@ -8,33 +9,33 @@ const REQUESTS: &str = "inputRequests";
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
 
-/// A result of the type `input_required`.
+/// A result of the type `input_required`, with which a server asks for input.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InputRequired {
-    /// Requests to the client, by key. If there are none, the server only wants the request to be repeated.
+    /// The input requests, by key. If there are none, the client only has to repeat the request.
     pub requests: Map<String, Value>,
-    /// What the client must send back unchanged.
+    /// The server's state, which the client must send back unchanged.
     pub state: Option<Value>,
-    /// Every other field.
+    /// All other fields of the result.
     pub rest: Map<String, Value>,
 }
 
-/// One request of a server to its client.
+/// One input request of a server to its client.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServerRequest<'a> {
-    /// The key that the response must have.
+    /// The key of the request, which the response must have too.
     pub key: &'a str,
-    /// The method, such as `elicitation/create`; empty if it is missing.
+    /// The method, such as `elicitation/create`; empty if the request has none.
     pub method: &'a str,
-    /// The parameters; null if they are missing.
+    /// The parameters; null if the request has none.
     pub params: &'a Value,
 }
 
 impl InputRequired {
-    /// Reads a result that asks for input. Its parts are moved, not copied.
+    /// Parses a result of the type `input_required`, without copying its parts.
     ///
     /// # Errors
-    /// The result itself, if it is of another type.
+    /// Returns the unchanged result if it is of another type.
     pub fn read(result: Value) -> Result<Self, Value> {
         if ResultType::of(&result) != ResultType::InputRequired {
             return Err(result);
@@ -48,14 +49,14 @@ impl InputRequired {
         Ok(Self { requests, state: rest.remove(STATE), rest })
     }
 
-    /// Adds an elicitation with these parameters.
+    /// Adds an `elicitation/create` request with these parameters.
     #[must_use]
     pub fn with_elicitation(mut self, key: &str, params: &Value) -> Self {
         self.requests.insert(key.to_owned(), json!({"method": "elicitation/create", "params": params}));
         self
     }
 
-    /// The requests, one by one.
+    /// Returns an iterator over the input requests.
     #[must_use]
     pub fn requests(&self) -> impl ExactSizeIterator<Item = ServerRequest<'_>> {
         self.requests.iter().map(|(key, request)| ServerRequest {
@@ -65,7 +66,7 @@ impl InputRequired {
         })
     }
 
-    /// The result as it is sent.
+    /// Serialises the result as JSON.
     #[must_use]
     pub fn into_value(self) -> Value {
         let mut fields = self.rest;
@@ -78,41 +79,41 @@ impl InputRequired {
     }
 }
 
-/// What a client adds to a request that it repeats.
+/// The fields that a client adds to a repeated request: the responses, and the server's state.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct InputResponses {
-    /// The responses, by the key of the request.
+    /// The responses, as an object with the keys of the input requests.
     pub responses: Option<Value>,
-    /// The state that the server sent.
+    /// The state that the server sent with its input requests.
     pub state: Option<Value>,
 }
 
 impl InputResponses {
-    /// Takes them out of parameters.
+    /// Removes the responses and the state from the parameters of a request, and returns them.
     #[must_use]
     pub fn take(params: &mut Map<String, Value>) -> Self {
         Self { responses: params.remove(RESPONSES), state: params.remove(STATE) }
     }
 
-    /// The responses in parameters, if they are an object.
+    /// Returns the responses in the parameters of a request, or `None` if they are missing or not an object.
     #[must_use]
     pub fn responses(params: &Value) -> Option<&Map<String, Value>> {
         params.get(RESPONSES)?.as_object()
     }
 
-    /// Writes them into parameters.
+    /// Adds the responses and the state to the parameters of a request.
     pub fn put(self, params: &mut Map<String, Value>) {
         params.extend(self.responses.map(|responses| (RESPONSES.to_owned(), responses)));
         params.extend(self.state.map(|state| (STATE.to_owned(), state)));
     }
 
-    /// The response to one request.
+    /// Returns the response to the input request with this key.
     #[must_use]
     pub fn response(&self, key: &str) -> Option<&Value> {
         self.responses.as_ref()?.get(key)
     }
 
-    /// The state, if it is a text.
+    /// Returns the state if it is a string.
     #[must_use]
     pub fn state_text(&self) -> Option<&str> {
         self.state.as_ref()?.as_str()

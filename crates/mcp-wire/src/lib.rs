@@ -1,6 +1,7 @@
-//! The Model Context Protocol as messages: JSON-RPC, versions and eras, pages, headers, and the protocol's objects. No I/O happens here.
+//! The messages of the Model Context Protocol: JSON-RPC, versions and eras, pagination, headers, and the protocol's objects. This crate
+//! does no I/O.
 //!
-//! The objects keep fields that they do not know, so a gateway passes them on unchanged.
+//! The objects keep unknown fields, so that a gateway forwards these fields unchanged.
 
 mod change;
 mod era;

@@ -1,4 +1,4 @@
-//! A JSON-RPC message: a request, a notification, or a response.
+//! Parses and serialises JSON-RPC messages: requests, notifications and responses.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use helve_core::json::{self, JsonError, JsonLimits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Maximum number of JSON values in a message. Each takes far more memory than bytes on the wire, so a limit on bytes is not enough.
+/// Maximum number of JSON values in a message. A value takes far more bytes in memory than in a message, so a size limit is not enough.
 const MAX_VALUES: usize = 100_000;
-/// Maximum nesting depth.
+/// Maximum nesting depth of a message.
 const MAX_DEPTH: usize = 127;
 
-/// Identifies a request until its response.
+/// The id of a request, which its response repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RequestId {
-    /// An integer.
+    /// An integer id.
     Number(i64),
-    /// A string.
+    /// A string id.
     Text(Box<str>),
 }
 
@@ -30,22 +30,22 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// A JSON-RPC error.
+/// The error object of a JSON-RPC response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct RpcError {
-    /// See [`CODES`](crate::CODES).
+    /// The error code, such as one of [`CODES`](crate::CODES).
     pub code: i64,
-    /// For people.
+    /// The description of the error, for people.
     #[serde(default)]
     pub message: String,
-    /// For programs.
+    /// Details of the error, for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
 
 impl RpcError {
-    /// An error without data.
+    /// Creates an error without data.
     #[must_use]
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
@@ -59,65 +59,65 @@ pub enum Message {
     Request {
         /// The id that the response repeats.
         id: RequestId,
-        /// The method.
+        /// The method that the request calls.
         method: String,
-        /// The parameters.
+        /// The parameters of the method.
         params: Option<Value>,
     },
-    /// A message without a response.
+    /// A message that expects no response.
     Notification {
-        /// The method.
+        /// The method that names the event.
         method: String,
-        /// The parameters.
+        /// The parameters of the notification.
         params: Option<Value>,
     },
-    /// The result of a request.
+    /// The response to a request.
     Response {
-        /// The id of the request; `None` if the sender could not read it.
+        /// The id of the request; `None` if the sender could not read the id.
         id: Option<RequestId>,
-        /// The result, or an error.
+        /// The result of the request, or its error.
         result: Result<Value, RpcError>,
     },
 }
 
-/// Why a text is not a message.
+/// Why a text is not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// It is not JSON.
+    /// The text is not valid JSON.
     #[error("invalid JSON: {0}")]
     Json(String),
-    /// It has too many values.
+    /// The message has too many JSON values.
     #[error("the message has more than {MAX_VALUES} values")]
     Values,
-    /// It is JSON that parsers read in different ways, or not without loss.
-    #[error("ambiguous message: {reason}")]
+    /// The message is JSON that parsers interpret differently, or that cannot be parsed without loss.
+    #[error("ambiguous JSON-RPC message: {reason}")]
     Ambiguous {
-        /// The id of the message, if it is clear.
+        /// The id of the message; `None` if it is missing or ambiguous.
         id: Option<RequestId>,
-        /// Whether only the payload is ambiguous, not the envelope.
+        /// Whether the id is known and only the payload is ambiguous, not the envelope.
         inside: bool,
-        /// What is wrong, for the sender.
+        /// What is ambiguous, for the sender.
         reason: String,
     },
-    /// It is JSON, but not a JSON-RPC message.
+    /// The text is JSON, but not a JSON-RPC message.
     #[error("not a JSON-RPC message: {0}")]
     Shape(&'static str),
 }
 
 impl Message {
-    /// Reads one message. The caller limits its length.
+    /// Parses one message. The caller must limit the length of `text`.
     ///
     /// # Errors
-    /// If it is not a message.
+    /// Returns an error if `text` is not a valid message.
     pub fn read(text: &[u8]) -> Result<Self, MessageError> {
         Self::of(parse(text)?)
     }
 
-    /// Reads one message, or a batch, which servers of one version may send.
+    /// Parses one message, or a batch of messages, which version 2025-03-26 of the protocol allows.
     ///
     /// # Errors
-    /// If one of them is not a message.
+    /// Returns an error if `text` is not valid JSON, or if one of the messages is invalid.
     pub fn read_several(text: &[u8]) -> Result<Vec<Self>, MessageError> {
         match parse(text)? {
             Value::Array(several) => several.into_iter().map(Self::of).collect(),
@@ -136,7 +136,7 @@ impl Message {
         }
     }
 
-    /// The message as it is sent: one line without a line break.
+    /// Serialises the message as one line, without a line break at the end.
     #[must_use]
     pub fn write(&self) -> String {
         let empty = WireMessage { jsonrpc: "2.0", id: None, method: None, params: None, result: None, error: None };
@@ -151,7 +151,7 @@ impl Message {
     }
 }
 
-/// The fields of a message, in the order in which they are written. An unknown id is left out: no version allows `null`.
+/// The fields of a message, in the order in which they are serialised. An unknown id is omitted, because no version allows `null`.
 #[derive(Serialize)]
 struct WireMessage<'a> {
     jsonrpc: &'static str,
@@ -180,7 +180,7 @@ fn not_json(error: &JsonError, text: &[u8]) -> MessageError {
         JsonError::Syntax { message } => return MessageError::Json(message.clone()),
         _ => return MessageError::Json(error.to_string()),
     };
-    // Only the id is read. An id that occurs twice is not one.
+    // Parses only the id. An id that occurs twice is an error here, so it counts as unknown.
     let id = serde_json::from_slice::<OnlyId>(text).ok().and_then(|message| message.id);
     MessageError::Ambiguous { inside: inside && id.is_some(), id, reason: error.to_string() }
 }

@@ -1,29 +1,29 @@
-//! `_meta`, the object of requests and results in which both sides describe themselves.
+//! The object `_meta` of requests and results, in which clients and servers describe themselves.
 
 use serde_json::{Map, Value};
 
 const FIELD: &str = "_meta";
 
-/// Keys of `_meta`.
+/// The names of the keys in `_meta`; their values are in [`META`].
 #[derive(Debug)]
 pub struct MetaKeys {
-    /// The protocol version of a request.
+    /// The key of the protocol version of a request.
     pub version: &'static str,
-    /// The client's name and version.
+    /// The key of the client's name and version.
     pub client: &'static str,
-    /// The client's capabilities.
+    /// The key of the client's capabilities.
     pub capabilities: &'static str,
-    /// The lowest level of log messages that the client wants for this request.
+    /// The key of the lowest level of log messages that the client wants for a request.
     pub log_level: &'static str,
-    /// The server's name and version.
+    /// The key of the server's name and version.
     pub server: &'static str,
-    /// The subscription that a notification belongs to.
+    /// The key of the id of the subscription that a notification belongs to.
     pub subscription: &'static str,
-    /// The token that progress notifications of this request carry.
+    /// The key of the token that the progress notifications of a request contain.
     pub progress: &'static str,
 }
 
-/// The keys of `_meta` as they are written.
+/// The keys of `_meta`.
 pub const META: MetaKeys = MetaKeys {
     version: "io.modelcontextprotocol/protocolVersion",
     client: "io.modelcontextprotocol/clientInfo",
@@ -34,58 +34,58 @@ pub const META: MetaKeys = MetaKeys {
     progress: "progressToken",
 };
 
-/// The `_meta` of a request or a result.
+/// The object `_meta` of a request or a result.
 #[derive(Debug, Clone, Copy)]
 pub struct Meta<'a>(&'a Map<String, Value>);
 
 impl<'a> Meta<'a> {
-    /// The `_meta` of parameters or of a result. Returns `None` if it is missing or not an object.
+    /// Returns the `_meta` of a request's parameters or of a result, or `None` if it is missing or not an object.
     #[must_use]
     pub fn of(object: Option<&'a Value>) -> Option<Self> {
         object?.get(FIELD)?.as_object().map(Self)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key, if it is present.
     #[must_use]
     pub fn get(self, key: &str) -> Option<&'a Value> {
         self.0.get(key)
     }
 
-    /// The protocol version of a request.
+    /// Returns the protocol version of the request, if it is a string.
     #[must_use]
     pub fn version(self) -> Option<&'a str> {
         self.get(META.version)?.as_str()
     }
 
-    /// Returns whether a request states its protocol version, as those of the modern era do.
+    /// Returns whether the request states its protocol version, as requests of the modern era do.
     #[must_use]
     pub fn has_version(self) -> bool {
         self.0.contains_key(META.version)
     }
 
-    /// The progress token of a request: a text or an integer.
+    /// Returns the progress token of the request, if it is a string or an integer.
     #[must_use]
     pub fn progress_token(self) -> Option<&'a Value> {
         self.get(META.progress).filter(|token| token.is_string() || token.is_i64() || token.is_u64())
     }
 
-    /// The `_meta` of an object as it came, to pass it on.
+    /// Returns a copy of the `_meta` of an object, whatever its type, to forward it unchanged.
     #[must_use]
     pub fn raw(object: &Value) -> Option<Value> {
         object.get(FIELD).cloned()
     }
 
-    /// Removes the whole `_meta` of an object.
+    /// Removes `_meta` from an object.
     pub fn clear(object: &mut Map<String, Value>) {
         object.remove(FIELD);
     }
 
-    /// Sets the whole `_meta` of an object.
+    /// Sets the `_meta` of an object, and replaces an existing one.
     pub fn put(object: &mut Map<String, Value>, meta: Value) {
         object.insert(FIELD.to_owned(), meta);
     }
 
-    /// Changes the `_meta` of an object, which is created if it is missing.
+    /// Applies `change` to the `_meta` of an object. Creates `_meta` if it is missing or not an object.
     pub fn change(object: &mut Map<String, Value>, change: impl FnOnce(&mut Map<String, Value>)) {
         let meta = object.entry(FIELD).or_insert(Value::Null);
         if !meta.is_object() {
@@ -94,7 +94,7 @@ impl<'a> Meta<'a> {
         meta.as_object_mut().map(change);
     }
 
-    /// Removes keys from the `_meta` of an object, and `_meta` itself if nothing is left of it.
+    /// Removes keys from the `_meta` of an object. Removes `_meta` itself if it is empty afterwards.
     pub fn remove(object: &mut Map<String, Value>, keys: &[&str]) {
         if let Some(Value::Object(meta)) = object.get_mut(FIELD) {
             for key in keys {

@@ -1,15 +1,15 @@
-//! Paginated lists, with limits for servers that never stop.
+//! Collects paginated lists, with limits against servers that send pages without end.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// Limits on a list.
+/// Limits on a paginated list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageLimits {
     /// Maximum number of pages.
     pub pages: usize,
-    /// Maximum number of items on all pages.
+    /// Maximum number of items on all pages together.
     pub items: usize,
 }
 
@@ -26,18 +26,18 @@ pub enum PageError {
     /// The response has no list.
     #[error("the response has no list `{0}`")]
     NoList(&'static str),
-    /// A cursor repeats.
+    /// The server sent the same cursor twice.
     #[error("the server repeats a cursor; the list may be incomplete")]
     RepeatedCursor,
-    /// There are too many pages.
+    /// The list has more pages than the limit.
     #[error("the list has more than {0} pages; the rest is ignored")]
     Pages(usize),
-    /// There are too many items.
+    /// The list has more items than the limit.
     #[error("the list has more than {0} items; the rest is ignored")]
     Items(usize),
 }
 
-/// Collects a list.
+/// Collects the pages of a list.
 #[derive(Debug)]
 pub struct Pages {
     field: &'static str,
@@ -48,16 +48,16 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Collects the list in this field of each response.
+    /// Creates an empty collection for a list whose items are in the field `field` of each response.
     #[must_use]
     pub fn new(field: &'static str, limits: PageLimits) -> Self {
         Self { field, limits, items: Vec::new(), read: 0, cursors: HashSet::new() }
     }
 
-    /// Adds a response. Returns the cursor of the next page, or `None` after the last one.
+    /// Adds the items of a response. Returns the cursor of the next page, or `None` after the last page.
     ///
     /// # Errors
-    /// If the list is cut off here. The items so far are kept.
+    /// Returns an error if the response has no list, a limit is exceeded, or a cursor repeats. The items so far are kept.
     pub fn take(&mut self, mut response: Value) -> Result<Option<String>, PageError> {
         let Some(Value::Array(items)) = response.get_mut(self.field).map(Value::take) else { return Err(PageError::NoList(self.field)) };
         let room = self.limits.items.saturating_sub(self.items.len());
@@ -77,7 +77,7 @@ impl Pages {
         Ok(Some(next))
     }
 
-    /// The items.
+    /// Returns the items of all pages.
     #[must_use]
     pub fn items(self) -> Vec<Value> {
         self.items

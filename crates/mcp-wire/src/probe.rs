@@ -1,61 +1,61 @@
-//! Which era a server speaks, by its response to the first request.
+//! Determines the era of a server from its response to the first request.
 //!
-//! A client of both eras sends `server/discover`. Legacy servers respond to that in many ways, none of them standardised: whatever is not
-//! clearly a modern response means the legacy era. Connection failures say nothing about the era.
+//! A client that supports both eras sends `server/discover` first. Legacy servers respond to it in many ways, none of them standardised,
+//! so every response that is not clearly modern means the legacy era. Connection failures do not indicate an era.
 
 use serde_json::Value;
 
 use crate::{CODES, Era, RpcError};
 
-/// The response to a probe.
+/// The response of a server to a probe (`server/discover`).
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProbeResponse {
-    /// A result.
+    /// The result of the request.
     Result(Value),
-    /// A JSON-RPC error, whatever the HTTP status.
+    /// A JSON-RPC error, with any HTTP status.
     Error(RpcError),
     /// An HTTP status without a JSON-RPC message.
     Status(u16),
-    /// No response in time.
+    /// The server did not respond in time.
     TimedOut,
 }
 
-/// What to do next.
+/// The next step after a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProbeOutcome {
-    /// The server speaks this modern version.
+    /// Continue in the modern era: the server supports it.
     Modern {
-        /// The version.
+        /// The newest modern version that both sides support.
         version: &'static str,
-        /// Its result.
+        /// The result of `server/discover`.
         found: Value,
     },
-    /// Send `initialize`.
+    /// Continue in the legacy era: send `initialize`.
     Legacy,
-    /// Restart the server, which may still be busy with the probe, and send `initialize`.
+    /// Restart the server, which may still be busy with the probe, then send `initialize`.
     LegacyAfterRestart,
-    /// Probe once more.
+    /// Send the probe once more.
     Retry,
-    /// The server requires a login.
+    /// Log in: the server requires it.
     LoginRequired,
-    /// The server cannot be used, for this reason.
+    /// Give up, for this reason: the server cannot be used.
     Fail(String),
 }
 
-/// The probe of one server.
+/// Determines the era of one server.
 #[derive(Debug, Default)]
 pub struct Probe {
     retried: bool,
 }
 
 impl Probe {
-    /// Creates a probe.
+    /// Creates a probe that has not seen a response yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Evaluates a response.
+    /// Evaluates the response to a probe. Returns [`ProbeOutcome::Retry`] at most once.
     pub fn evaluate(&mut self, response: ProbeResponse) -> ProbeOutcome {
         match response {
             ProbeResponse::Result(found) => discovered(found),
@@ -68,12 +68,12 @@ impl Probe {
         }
     }
 
-    /// The server speaks the modern era, but does not accept the requested version.
+    /// Evaluates the error of a modern server that does not accept the requested version.
     fn other_version(&mut self, error: &RpcError) -> ProbeOutcome {
         let supported = error.data.as_ref().and_then(|data| data.get("supported"));
         let named: Vec<&str> = supported.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let knows = |era: Era| named.iter().any(|version| Era::of(version) == Some(era));
-        // A server that lists the requested version may accept it the second time.
+        // A server that lists the requested version as supported may accept it the second time.
         if knows(Era::Modern) && !std::mem::replace(&mut self.retried, true) {
             return ProbeOutcome::Retry;
         }

@@ -1,24 +1,24 @@
-//! Results of requests: which type they are, and the result of `tools/call`.
+//! The type of a result, and the result of `tools/call`.
 
 use serde_json::{Map, Value};
 
 const FIELD: &str = "resultType";
 
-/// The type of a result in the modern era. A result that does not state its type is complete.
+/// The type of a result in the modern era. A result without a type is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultType<'a> {
     /// The request is finished.
     Complete,
-    /// The client must provide input and repeat the request: see [`InputRequired`](crate::InputRequired).
+    /// The client must provide input and repeat the request; see [`InputRequired`](crate::InputRequired).
     InputRequired,
     /// The request continues as a task.
     Task,
-    /// A type that this version does not define.
+    /// A type that this crate does not know.
     Unknown(&'a str),
 }
 
 impl<'a> ResultType<'a> {
-    /// The type of a result.
+    /// Returns the type of a result.
     #[must_use]
     pub fn of(result: &'a Value) -> Self {
         match result.get(FIELD).and_then(Value::as_str) {
@@ -29,7 +29,7 @@ impl<'a> ResultType<'a> {
         }
     }
 
-    /// Writes the type into a result, in place of the one before.
+    /// Sets the type of a result, and replaces an existing one.
     pub fn put(self, result: &mut Map<String, Value>) {
         let name = match self {
             Self::Complete => "complete",
@@ -49,21 +49,21 @@ impl<'a> ResultType<'a> {
 /// The result of `tools/call`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolResult {
-    /// Blocks of content.
+    /// The content blocks.
     pub content: Vec<Value>,
-    /// The `structuredContent`; null if there is none.
+    /// The value of `structuredContent`; null if there is none.
     pub structured: Value,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// Every other field.
+    /// All other fields of the result.
     pub rest: Map<String, Value>,
 }
 
 impl ToolResult {
-    /// Reads a result. Its parts are moved, not copied.
+    /// Parses a result, without copying its parts.
     ///
     /// # Errors
-    /// What is wrong, if it is not an object or its content is not a list.
+    /// Returns what is wrong if the result is not an object, or its `content` is not a list.
     pub fn read(result: Value) -> Result<Self, &'static str> {
         let Value::Object(mut fields) = result else { return Err("is not an object") };
         let content = match fields.remove("content") {
@@ -76,7 +76,7 @@ impl ToolResult {
         Ok(Self { content, structured, is_error, rest: fields })
     }
 
-    /// The result as it is sent.
+    /// Serialises the result as JSON.
     #[must_use]
     pub fn into_value(self) -> Value {
         let mut fields = Map::new();

@@ -9,10 +9,10 @@ use secrecy::SecretString;
 
 use crate::wire::{EventReader, Wire, set_key};
 
-/// The name of the wire in stored messages.
+/// The name of the wire format in stored messages.
 const NAME: &str = "anthropic";
 
-/// The Messages wire. Its base URL ends with `/v1`.
+/// The wire format of the Messages API. The base URL ends with `/v1`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Anthropic;
 

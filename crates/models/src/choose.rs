@@ -1,4 +1,4 @@
-//! Chooses a model: by what the user wrote, by a key in the environment, or by a server on this machine.
+//! Chooses a model: the one that the user named, one whose key is in the environment, or one on a local server.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use serde_json::Value;
 use crate::provider::{PROVIDERS, Provider};
 use crate::wire::set_key;
 
-/// Timeout for the list of models of a server on this machine.
+/// Timeout for listing the models of a server on this machine.
 const LOCAL_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Maximum length of a model name.
+/// Maximum length of a model name, in bytes. Longer names are left out of lists.
 const MAX_NAME: usize = 256;
 
-/// What the user wrote to name a model.
+/// A model as the user names it, for example in `--model`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelSpec {
-    /// A recording.
+    /// A recording, by its file: `replay:file.jsonl`.
     Replay(String),
     /// A model of a provider: `openrouter/some-model`.
     Of(&'static Provider, String),
-    /// Any server with OpenAI's Chat Completions API: its base URL, and after a `#` the model if it has several.
+    /// A server with OpenAI's Chat Completions API: its base URL, and the model if one follows a `#`.
     At(String, Option<String>),
-    /// A model that the project defines.
+    /// A model that the project defines under this name.
     Named(String),
 }
 
 impl ModelSpec {
-    /// Parses what the user wrote.
+    /// Parses the name of a model. Text in no other form becomes [`ModelSpec::Named`].
     #[must_use]
     pub fn read(text: &str) -> Self {
         let text = text.trim();
@@ -52,21 +52,21 @@ impl ModelSpec {
     }
 }
 
-/// A model that was found without being named.
+/// A model that Helve found without configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundModel {
-    /// Who runs it.
+    /// The provider of the model.
     pub provider: &'static Provider,
-    /// Its name.
+    /// The name of the model.
     pub model: String,
-    /// How it was found.
+    /// How Helve found the model.
     pub origin: ModelOrigin,
 }
 
-/// How a model was found.
+/// How Helve found a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelOrigin {
-    /// An environment variable holds a key.
+    /// This environment variable contains an API key.
     Key(&'static str),
     /// A server on this machine responds at this URL.
     Server(&'static str),
@@ -77,12 +77,12 @@ impl fmt::Display for FoundModel {
         write!(f, "{}/{}", self.provider.name, self.model)?;
         match self.origin {
             ModelOrigin::Key(name) => write!(f, " (because {name} is set)"),
-            ModelOrigin::Server(url) => write!(f, " (because a server answers at {url})"),
+            ModelOrigin::Server(url) => write!(f, " (because a server responds at {url})"),
         }
     }
 }
 
-/// Returns the key of a provider and the environment variable that holds it.
+/// Returns the API key of a provider and the environment variable that contains it, or `None` if no such variable is set.
 #[must_use]
 pub fn key_in_environment(provider: &Provider) -> Option<(&'static str, SecretString)> {
     provider.keys.iter().find_map(|name| {
@@ -91,7 +91,8 @@ pub fn key_in_environment(provider: &Provider) -> Option<(&'static str, SecretSt
     })
 }
 
-/// Returns the first model that needs no name: by a key in the environment, else on this machine.
+/// Finds a model without configuration: the default model of the first provider whose key is in the environment, else the first
+/// model of a server on this machine. With `local_only`, looks only for servers on this machine.
 pub async fn find(fetch: &Fetch, local_only: bool) -> Option<FoundModel> {
     if !local_only {
         for provider in PROVIDERS.iter().filter(|provider| !provider.default_model.is_empty()) {
@@ -103,7 +104,7 @@ pub async fn find(fetch: &Fetch, local_only: bool) -> Option<FoundModel> {
     find_local(fetch).await.into_iter().next()
 }
 
-/// Returns the servers on this machine that respond, each with its first model.
+/// Finds servers on this machine that respond, and returns the first model of each.
 pub async fn find_local(fetch: &Fetch) -> Vec<FoundModel> {
     let looks = PROVIDERS.iter().filter(|provider| provider.local).map(|provider| async move {
         let models = list(fetch, provider.base_url, None, Reach::Local, LOCAL_TIMEOUT).await.ok()?;
@@ -113,10 +114,10 @@ pub async fn find_local(fetch: &Fetch) -> Vec<FoundModel> {
     futures_util::future::join_all(looks).await.into_iter().flatten().collect()
 }
 
-/// Returns the models that a server offers.
+/// Returns the names of the models that a server offers.
 ///
 /// # Errors
-/// Returns the reason if the server does not list its models.
+/// Returns an error message if the request fails or the response is not a list of models.
 pub async fn list(
     fetch: &Fetch,
     base_url: &str,

@@ -1,4 +1,4 @@
-//! The client: sends a request, retries it if that may help, and reads the response as it arrives.
+//! [`HttpModel`], the client that sends requests to a model, retries them after transient failures, and streams the responses.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -15,35 +15,35 @@ use tokio::time::Sleep;
 use crate::failure;
 use crate::wire::{EventReader, Wire, read_event, read_whole};
 
-/// Maximum number of bytes read of an error response.
+/// Number of bytes after which the client stops reading an error response.
 const ERROR_BYTES: usize = 64 << 10;
-/// Maximum buffer reserved because of a `Content-Length` header.
+/// Maximum number of bytes that are allocated in advance because of a `Content-Length` header.
 const MAX_RESERVED: usize = 4 << 20;
-/// Deltas are handed to the reader when there are this many.
+/// Number of buffered deltas at which a poll returns even if more data is available.
 const GROUP: usize = 256;
-/// Timeout for the end of the stream after the response is complete.
+/// Timeout for the end of the HTTP stream, after the provider has marked the response as complete.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Timeout for reading an error response.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum `Retry-After` that the client waits for.
+/// Maximum `Retry-After` delay that the client accepts. It does not retry after a longer one.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
-/// The first and the longest delay between retries.
+/// The first delay between retries, and the maximum delay.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(32)];
 
-/// How the client reaches a model.
+/// The options of an [`HttpModel`].
 #[derive(Debug, Clone)]
 pub struct ModelOptions {
     /// The API key.
     pub key: Option<SecretString>,
-    /// Which addresses may be reached.
+    /// Which addresses the client may reach.
     pub reach: Reach,
     /// Timeouts and the maximum size of a response.
     pub limits: StreamLimits,
-    /// Maximum number of retries of a request that failed before any of its response arrived.
+    /// Maximum number of retries of a request that failed before its response started.
     pub retries: u32,
-    /// The price, for providers that do not report the cost.
+    /// The price of the model, for providers that do not report the cost of a response.
     pub price: Option<Price>,
-    /// Headers of every request.
+    /// Additional headers of every request.
     pub headers: HeaderMap,
 }
 
@@ -68,17 +68,18 @@ impl Default for ModelOptions {
 /// The price of a model, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Price {
-    /// Input tokens.
+    /// Price of a million input tokens, in US dollars.
     pub input: f64,
-    /// Output tokens.
+    /// Price of a million output tokens, in US dollars.
     pub output: f64,
 }
 
 impl Price {
+    /// Returns the cost of a response, or `None` if it is not a finite, non-negative number.
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52 tokens")]
     fn of(self, usage: &Usage) -> Option<f64> {
         let cost = (usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output) / 1e6;
-        // A cost that cannot be added up would let a run exceed its limit.
+        // A negative cost or NaN in the sum would let a run exceed its cost limit.
         (cost.is_finite() && cost >= 0.0).then_some(cost)
     }
 }
@@ -101,12 +102,12 @@ struct Inner {
     headers: HeaderMap,
     options: ModelOptions,
     connections: ConnectionPool,
-    /// The targets of whole and of streamed responses, once the first request was made.
+    /// The targets of requests without and with streaming. Each is set at the first request.
     targets: [OnceLock<Target>; 2],
 }
 
 impl HttpModel {
-    /// A model at a base URL that speaks a wire.
+    /// Creates a client for a model at a base URL with a wire format.
     #[must_use]
     pub fn new(mut info: ModelInfo, wire: impl Wire, base: Url, options: ModelOptions, connections: ConnectionPool) -> Self {
         info.wire = wire.name().into();
@@ -116,7 +117,7 @@ impl HttpModel {
         Self(Arc::new(Inner { info, wire: Arc::new(wire), base, headers, options, connections, targets: Default::default() }))
     }
 
-    /// The URL of its server and its name, without the query, which may hold a key.
+    /// Returns the base URL and the name of the model, separated by `#`. Omits the query of the URL, which may contain a key.
     #[must_use]
     pub fn address(&self) -> String {
         let mut base = self.0.base.clone();
@@ -124,7 +125,7 @@ impl HttpModel {
         format!("{base}#{}", self.0.info.name)
     }
 
-    /// Sets whether the model calls functions natively.
+    /// Sets whether the model supports native function calling.
     #[must_use]
     pub fn calling_natively(self, native: bool) -> Self {
         let mut inner = Arc::unwrap_or_clone(self.0);
@@ -139,14 +140,14 @@ impl LanguageModel for HttpModel {
     }
 
     fn ask(&self, request: ModelRequest) -> impl Future<Output = Result<ModelStream, ModelError>> + Send {
-        // Written before the first await, so that the future is small.
+        // The body is serialised before the first await, so that the future does not contain the request.
         let body = Bytes::from(self.0.wire.to_wire(&self.0.info.name, &request));
         self.0.ask(body, request.stream)
     }
 }
 
 impl Inner {
-    /// The target of requests. Whole and streamed responses may have different URLs.
+    /// Returns the target of requests. Requests with and without streaming may have different URLs.
     fn target(&self, stream: bool) -> Result<&Target, ModelError> {
         let known = &self.targets[usize::from(stream)];
         if let Some(target) = known.get() {
@@ -154,7 +155,7 @@ impl Inner {
         }
         let mut url = self.base.clone();
         let path = format!("{}{}", self.base.path().trim_end_matches('/'), self.wire.path(&self.info.name, stream));
-        // A base URL may have a query of its own, such as a version.
+        // The base URL may already have a query, such as an API version.
         match path.split_once('?') {
             None => url.set_path(&path),
             Some((path, query)) => {
@@ -195,7 +196,7 @@ impl Inner {
             return Ok(response);
         }
         let mut body = Vec::new();
-        // The provider's error message is worth more than an error while reading it.
+        // Errors while reading are ignored, because the provider's error message is more useful.
         let read = async {
             while let Ok(Some(chunk)) = response.chunk().await {
                 body.extend_from_slice(&chunk);
@@ -237,10 +238,10 @@ struct Source {
     response: StreamingResponse,
     events: Events,
     reader: Box<dyn EventReader>,
-    /// The response is complete; the connection gets a moment to end its stream, so that it can be reused.
+    /// The timeout for the end of the HTTP stream, once the response is complete. A connection can be reused only after the end.
     closing: Option<Pin<Box<Sleep>>>,
     over: bool,
-    /// An error that is returned after the deltas before it.
+    /// An error that the next poll returns, after the deltas that arrived before the error.
     failed: Option<ModelError>,
 }
 
@@ -304,6 +305,7 @@ impl Source {
     }
 }
 
+/// Converts an error of the event parser.
 pub(crate) fn of_events(error: EventError<ModelError>) -> ModelError {
     match error {
         EventError::TooLarge => ModelError::Protocol(error.to_string()),
@@ -311,7 +313,7 @@ pub(crate) fn of_events(error: EventError<ModelError>) -> ModelError {
     }
 }
 
-/// The deltas of a streamed response, with the cost of its usage.
+/// The deltas of a streamed response, with the cost added to its usage.
 struct Priced {
     source: Source,
     price: Price,
@@ -327,6 +329,7 @@ impl PollDeltas for Priced {
     }
 }
 
+/// Returns the deltas with the cost added to usages that have none.
 fn priced(raw: &Deltas, price: Price) -> Deltas {
     let mut deltas = Deltas::default();
     for delta in raw.iter() {

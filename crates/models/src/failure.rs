@@ -1,4 +1,4 @@
-//! Turns a failed exchange into a [`ModelError`]: status, headers and a body that each provider shapes in its own way.
+//! Converts failed requests into a [`ModelError`], from the status, the headers and a body whose form depends on the provider.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use helve_core::{Feature, ModelError, printable};
 use helve_fetch::{FetchError, HeaderMap, Refusal};
 use serde_json::Value;
 
+/// Phrases in an error message that mean that the context is too long.
 const CONTEXT_LENGTH: [&str; 8] = [
     "context length",
     "context window",
@@ -16,8 +17,11 @@ const CONTEXT_LENGTH: [&str; 8] = [
     "exceeds the available context",
     "input token count",
 ];
+/// Phrases that mean that a quota or credit is used up.
 const QUOTA: [&str; 4] = ["exceeded your current quota", "credit balance", "insufficient credits", "insufficient balance"];
+/// Phrases that mean that a content filter blocked the request.
 const FILTER: [&str; 3] = ["content management policy", "content filter", "safety system"];
+/// Phrases that mean that the model or server does not support a feature.
 const UNSUPPORTED: [&str; 10] = [
     "not support",
     "unsupported",
@@ -30,6 +34,7 @@ const UNSUPPORTED: [&str; 10] = [
     "cannot",
     "no endpoints found",
 ];
+/// Phrases that refer to structured output.
 const SCHEMA: [&str; 9] = [
     "response_format",
     "json_schema",
@@ -42,7 +47,7 @@ const SCHEMA: [&str; 9] = [
     "grammar",
 ];
 
-/// The error for an exchange without a response.
+/// Converts the error of a request without a complete response.
 pub(crate) fn of_fetch(error: &FetchError) -> ModelError {
     match error {
         FetchError::Timeout { .. } => ModelError::Timeout(error.to_string()),
@@ -53,7 +58,7 @@ pub(crate) fn of_fetch(error: &FetchError) -> ModelError {
     }
 }
 
-/// The error for a response whose status is not a success.
+/// Returns the error for a response whose status is not a success.
 pub(crate) fn of_response(status: u16, headers: &HeaderMap, body: &[u8]) -> ModelError {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     // Gemini wraps its errors in a list when it streams.
@@ -61,23 +66,24 @@ pub(crate) fn of_response(status: u16, headers: &HeaderMap, body: &[u8]) -> Mode
     Failure::read(value, body).judge(status, retry_after(headers))
 }
 
-/// The error for an error object inside a response.
+/// Returns the error for an error object inside a response.
 pub(crate) fn of_object(error: &Value) -> ModelError {
     let failure = Failure::read(error, b"");
     let status = [&failure.code, &failure.kind].iter().find_map(|code| code.parse().ok()).unwrap_or(0);
     failure.judge(status, None)
 }
 
-/// Fails if a response has an error object.
+/// Fails if a response contains an error object.
 pub(crate) fn check(error: Option<&Value>) -> Result<(), ModelError> {
     error.filter(|error| !error.is_null()).map_or(Ok(()), |error| Err(of_object(error)))
 }
 
-/// What a provider says about a failure.
+/// An error response of a provider.
 struct Failure {
     message: String,
-    /// The provider's short names for it.
+    /// The provider's error code; empty if there is none.
     code: String,
+    /// The provider's error type and status name; empty if there are none.
     kind: String,
 }
 
@@ -94,7 +100,7 @@ impl Failure {
         if let Value::String(whole) = error {
             message = Some(whole.clone());
         }
-        // Routers wrap the error of the provider behind them.
+        // Routers such as OpenRouter wrap the error of the upstream provider.
         if let Some(raw) = error.pointer("/metadata/raw").and_then(Value::as_str) {
             message = Some(format!("{}: {raw}", message.unwrap_or_default()));
         }
@@ -107,7 +113,7 @@ impl Failure {
         }
     }
 
-    /// Decides what kind of error it is. The first match wins: providers use one status for several of these.
+    /// Classifies the error. The first match wins, because providers use the same status for several kinds of errors.
     fn judge(self, status: u16, retry_after: Option<Duration>) -> ModelError {
         let codes = format!("{} {}", self.code, self.kind).to_ascii_lowercase();
         let words = self.message.to_ascii_lowercase();
@@ -129,7 +135,7 @@ impl Failure {
         {
             return ModelError::Auth(message);
         }
-        // Some providers call every error an `api_error`; a status of 4xx still blames the request.
+        // Some providers call every error an `api_error`. With a 4xx status, the request is still at fault.
         let blames_request = (400..500).contains(&status);
         if matches!(status, 408 | 409 | 425 | 429 | 500 | 502..=504 | 520..=529)
             || named(&["overloaded", "rate_limit", "unavailable", "resource_exhausted"])
@@ -139,7 +145,7 @@ impl Failure {
         }
         if matches!(status, 400 | 404 | 422 | 501 | 0) {
             let unsupported = mentions(&UNSUPPORTED);
-            // Anthropic names the field first, and then explains what it wants.
+            // Anthropic starts the message with the name of the field.
             if unsupported && mentions(&SCHEMA) || mentions(&["output_config.format", "output_format"]) {
                 return ModelError::Unsupported { feature: Feature::Schema, message };
             }
@@ -157,7 +163,7 @@ impl Failure {
     }
 }
 
-/// The delay in `retry-after`: seconds, or a date.
+/// Returns the delay from the `retry-after-ms` or `retry-after` header. The latter contains seconds or a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(millis) = text("retry-after-ms").and_then(|millis| millis.parse::<f64>().ok()) {

@@ -11,10 +11,10 @@ use secrecy::SecretString;
 
 use crate::wire::{EventReader, Wire, set_key};
 
-/// The name of the wire in stored messages.
+/// The name of the wire format in stored messages.
 const NAME: &str = "gemini";
 
-/// The Gemini wire. Its base URL ends with `/v1beta`.
+/// The wire format of the Gemini API. The base URL ends with `/v1beta`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Gemini;
 
@@ -45,8 +45,8 @@ impl Wire for Gemini {
     }
 }
 
-/// The path of a model. The names of tuned models and of other publishers' models contain a folder. A name that would leave its
-/// folder, or start a query, is escaped as a plain name.
+/// Returns the URL path of a model. The names of tuned models and of models from other publishers include a folder. Slashes in names
+/// with empty, `.` or `..` segments are escaped, so that a name cannot escape its folder.
 fn folder_and_name(model: &str) -> String {
     let has_folder = model.contains('/') && !model.split('/').any(|part| matches!(part, "" | "." | ".."));
     let mut path = String::from(if has_folder { "/" } else { "/models/" });

@@ -1,28 +1,29 @@
-//! Writes JSON straight into bytes. Conversations are long, so no intermediate `Value` is built for them.
+//! Writes JSON directly into a byte buffer. Conversations are long, so no intermediate `Value` is built for them.
 
 use helve_core::untrusted;
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-/// Appends JSON to a buffer.
+/// Methods that append JSON to a buffer.
 pub(crate) trait WriteJson {
-    /// Appends JSON as it stands.
+    /// Appends JSON text unchanged.
     fn raw(&mut self, json: &str);
 
-    /// Appends JSON as it stands, and then a text as a string.
+    /// Appends the JSON text `before` unchanged, then `text` as a JSON string.
     fn string(&mut self, before: &str, text: &str);
 
-    /// Like [`string`](Self::string), but marks the text as untrusted: the result of a call.
+    /// Like [`string`](Self::string), but marks the text as untrusted. Used for the results of calls.
     fn untrusted(&mut self, before: &str, text: &str);
 
-    /// Appends any value.
+    /// Appends a value, serialised as JSON.
     fn value(&mut self, value: &(impl Serialize + ?Sized));
 
-    /// Appends a comma, except before the first member of a list.
+    /// Appends a comma, except before the first item of a list.
     fn comma(&mut self);
 
-    /// Appends the arguments of a call as an object. The provider would refuse the whole body if they were not JSON.
+    /// Appends the arguments of a call as a JSON object. Arguments that are not an object are wrapped in one, because the provider would
+    /// reject a request with invalid JSON.
     fn arguments(&mut self, text: &str);
 }
 
@@ -48,12 +49,12 @@ impl WriteJson for Vec<u8> {
     }
 
     fn value(&mut self, value: &(impl Serialize + ?Sized)) {
-        // Writing plain values to memory cannot fail.
+        // Serialising plain values into memory cannot fail.
         let _ = serde_json::to_writer(self, value);
     }
 
     fn comma(&mut self) {
-        // A message is written once, apart from the list that it becomes a member of: an empty buffer is a first member too.
+        // Messages are serialised into a separate, empty buffer before they are added to a list.
         if !matches!(self.last(), None | Some(b'[' | b',')) {
             self.push(b',');
         }
@@ -71,8 +72,8 @@ impl WriteJson for Vec<u8> {
     }
 }
 
-/// Appends the inside of a JSON string, with the marks of untrusted text defused if `MARKS`. Results and arguments are long and need
-/// few escapes, so eight bytes are checked at once.
+/// Appends the content of a JSON string. If `MARKS`, also escapes `<untrusted>` tags in the text. Results and arguments are long and
+/// need few escapes, so eight bytes are checked at once.
 fn inside_string<const MARKS: bool>(into: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     into.reserve(bytes.len() + bytes.len() / 32 + 32);
@@ -89,7 +90,7 @@ fn inside_string<const MARKS: bool>(into: &mut Vec<u8>, text: &str) {
     into.extend_from_slice(&bytes[written..]);
 }
 
-/// Finds the next byte that a JSON string must escape; with `MARKS`, also the next `<`.
+/// Returns the index of the next byte that a JSON string must escape, or, if `MARKS`, of the next `<`.
 fn next_special<const MARKS: bool>(bytes: &[u8], mut start: usize) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;
@@ -100,7 +101,7 @@ fn next_special<const MARKS: bool>(bytes: &[u8], mut start: usize) -> Option<usi
         let mark = if MARKS { zero_in(word ^ (ONES * u64::from(b'<'))) } else { 0 };
         let special = (control | mark | zero_in(word ^ (ONES * u64::from(b'"'))) | zero_in(word ^ (ONES * u64::from(b'\\')))) & HIGH;
         if special != 0 {
-            // A borrow may mark a byte too many, but never the first.
+            // The subtraction can carry into higher bytes and report them wrongly, but never the first reported byte.
             return Some(start + special.trailing_zeros() as usize / 8);
         }
         start += 8;

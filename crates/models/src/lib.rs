@@ -1,7 +1,7 @@
-//! Language models over HTTP.
+//! Clients for language models over HTTP.
 //!
-//! A [`Wire`] turns requests into bytes and bytes into deltas without any I/O, with one file for each provider API. One client,
-//! [`HttpModel`], sends and retries for all of them.
+//! A [`Wire`] implements the wire format of a provider API: it serialises requests and parses responses into deltas, without I/O.
+//! One client, [`HttpModel`], sends requests and retries them for all wire formats.
 
 mod anthropic;
 mod choose;

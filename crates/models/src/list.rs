@@ -1,19 +1,19 @@
-//! Lists in a response. They may be left out or `null`, and no provider decides how much memory they take.
+//! Deserialises lists. A list may be `null`, and its length is limited, so that a provider cannot exhaust the memory.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 
-/// Maximum number of members of a list, and of parts of a response in progress at once.
+/// Maximum number of items in a list, and of parts of a response that are in progress at the same time.
 pub(crate) const MAX_PARTS: usize = 4096;
 
-/// What is read of a list.
+/// A type that can be deserialised from a list.
 pub(crate) trait FromList<'de>: Sized {
     fn read<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error>;
 }
 
-/// All members. A few bytes of each could take a hundred bytes of memory, so their number is limited.
+/// Reads all items. Their number is limited, because an item of a few bytes can take a hundred bytes of memory.
 impl<'de, T: Deserialize<'de>> FromList<'de> for Vec<T> {
     fn read<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
         let mut members = Self::new();
@@ -27,7 +27,7 @@ impl<'de, T: Deserialize<'de>> FromList<'de> for Vec<T> {
     }
 }
 
-/// The first member; the others are skipped.
+/// The first item of a list. The others are skipped.
 pub(crate) struct First<T>(pub(crate) Option<T>);
 
 impl<'de, T: Deserialize<'de>> FromList<'de> for First<T> {
@@ -38,7 +38,7 @@ impl<'de, T: Deserialize<'de>> FromList<'de> for First<T> {
     }
 }
 
-/// Reads a list; `None` if it is `null`.
+/// Deserialises a list. Returns `None` for `null`.
 pub(crate) fn list<'de, D: Deserializer<'de>, L: FromList<'de>>(deserializer: D) -> Result<Option<L>, D::Error> {
     struct ListVisitor<L>(PhantomData<L>);
     impl<'de, L: FromList<'de>> Visitor<'de> for ListVisitor<L> {

@@ -1,12 +1,12 @@
-//! Token counts and costs in a response. One that makes no sense counts as absent; the response itself is never lost over it.
+//! Parses token counts and costs leniently. An invalid number counts as absent or 0 and does not make the whole response invalid.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Numbers that are not JSON and that some servers write anyway. Longer ones come first.
+/// Numbers that are not valid JSON but that some servers send. `-Infinity` comes before `Infinity`, which it contains.
 const NOT_JSON: [&[u8]; 3] = [b"-Infinity", b"Infinity", b"NaN"];
 
-/// A count. Negative ones become 0, and too large ones `u64::MAX`.
+/// A token count. Negative or invalid counts become 0, and too large ones `u64::MAX`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Count(pub(crate) u64);
 
@@ -24,35 +24,35 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// The details of input tokens in both APIs of OpenAI.
+/// The details of input tokens in both OpenAI APIs.
 #[derive(Default, Deserialize)]
 pub(crate) struct InputDetails {
     #[serde(default)]
     pub(crate) cached_tokens: Count,
 }
 
-/// Reads a cost; `None` if it is not a finite number or is negative.
+/// Deserialises a cost. Returns `None` if it is negative or not a finite number.
 pub(crate) fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let cost = plain(<&RawValue>::deserialize(deserializer)?).parse().ok();
     Ok(cost.filter(|cost: &f64| cost.is_finite() && *cost >= 0.0))
 }
 
-/// Reads a value; `None` if it has another form.
+/// Deserialises a value. Returns `None` if it has another type.
 pub(crate) fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let written = <&RawValue>::deserialize(deserializer)?.get();
-    // Most chunks have a `null` here, and making the parse error costs more than reading the rest of the chunk.
+    // Most chunks contain `null`, and creating the parse error takes longer than parsing the rest of the chunk.
     if written == "null" {
         return Ok(None);
     }
     Ok(serde_json::from_str(written).ok())
 }
 
-/// A number as written, without quotes around it.
+/// Returns the text of a number, without quotes around it.
 fn plain(value: &RawValue) -> &str {
     value.get().trim_matches('"').trim()
 }
 
-/// Replaces numbers that are not JSON by `null`. Returns `None` if there are none.
+/// Replaces numbers that are not valid JSON with `null`. Returns `None` if there are none.
 pub(crate) fn mended(body: &[u8]) -> Option<Vec<u8>> {
     let (mut mended, mut copied, mut place, mut quoted) = (Vec::new(), 0, 0, false);
     while let Some(byte) = body.get(place) {

@@ -7,15 +7,15 @@ use helve_core::{Deltas, ModelError, ModelRequest};
 
 use crate::wire::{EventReader, Wire};
 
-/// The name of the wire in stored messages.
+/// The name of the wire format in stored messages.
 const NAME: &str = "openai_chat";
 
-/// The Chat Completions wire, with what differs between servers.
+/// The wire format of Chat Completions, with options for differences between servers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenAiChat {
-    /// Sends `max_completion_tokens` instead of `max_tokens`, which newer models of OpenAI refuse.
+    /// Whether to send `max_completion_tokens` instead of `max_tokens`, which newer OpenAI models reject.
     pub max_completion_tokens: bool,
-    /// Sends the reasoning of turns with calls back to the model.
+    /// Whether to send the reasoning of turns with calls back to the model.
     pub send_reasoning: bool,
 }
 

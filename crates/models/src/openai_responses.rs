@@ -1,4 +1,4 @@
-//! OpenAI's Responses API. The provider stores nothing: every request holds the whole conversation, with encrypted reasoning.
+//! OpenAI's Responses API, used without state on the server: every request contains the whole conversation, with encrypted reasoning.
 
 mod request;
 mod response;
@@ -7,13 +7,15 @@ use helve_core::{Deltas, ModelError, ModelRequest};
 
 use crate::wire::{EventReader, Wire};
 
-/// The name of the wire in stored messages.
+/// The name of the wire format in stored messages.
 const NAME: &str = "openai_responses";
 
-/// The Responses wire, with what differs between models. The API has no stop sequences, so those of the options are not sent.
+/// The wire format of the Responses API, with options for differences between models. The API has no stop sequences, so those in the
+/// request are not sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenAiResponses {
-    /// Does not ask for encrypted reasoning, which models without reasoning refuse. Those of OpenAI are recognised by name.
+    /// Whether to omit the request for encrypted reasoning, which models without reasoning reject. For such models of OpenAI, Helve omits
+    /// it in any case.
     pub without_reasoning: bool,
 }
 

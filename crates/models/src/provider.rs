@@ -1,4 +1,4 @@
-//! Providers of models, as a table: their URLs, their keys and what they can do.
+//! The table of model providers: their URLs, their keys and what they support.
 
 use helve_core::{ModelError, ModelInfo};
 use helve_fetch::{ConnectionPool, FetchOptions, Reach, Url, read_url};
@@ -15,38 +15,39 @@ use crate::profile;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Provider {
-    /// Its name, as in `openrouter/some-model`.
+    /// The provider's name, as in `openrouter/some-model`.
     pub name: &'static str,
-    /// Its base URL; empty if the user must give it.
+    /// The base URL of the API; empty if the user must set it.
     pub base_url: &'static str,
-    /// Environment variables that may hold its key, in order.
+    /// Environment variables that may contain the API key, in order of preference.
     pub keys: &'static [&'static str],
-    /// The model to use if only a key is known; empty if there is no default.
+    /// The model to use if the user names none; empty if there is no default.
     pub default_model: &'static str,
-    /// Its wire.
+    /// The wire format of the API.
     pub wire: WireKind,
-    /// Whether it runs on this machine.
+    /// Whether the provider is a server on this machine.
     pub local: bool,
-    /// Whether its server can enforce a JSON Schema.
+    /// Whether the provider can enforce a JSON Schema for responses.
     pub constrains_output: bool,
-    /// Whether all its models call functions natively.
+    /// Whether all models of the provider support native function calling.
     pub calls_natively: bool,
 }
 
-/// The wires of providers.
+/// The wire format of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WireKind {
-    /// OpenAI's Chat Completions.
+    /// OpenAI's Chat Completions API.
     OpenAiChat,
-    /// OpenAI's Responses.
+    /// OpenAI's Responses API.
     OpenAiResponses,
-    /// Anthropic's Messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// Google's Gemini.
+    /// Google's Gemini API.
     Gemini,
 }
 
+/// Creates a provider with OpenAI's Chat Completions API and without a default model.
 const fn chat(name: &'static str, base_url: &'static str, keys: &'static [&'static str]) -> Provider {
     Provider {
         name,
@@ -60,6 +61,7 @@ const fn chat(name: &'static str, base_url: &'static str, keys: &'static [&'stat
     }
 }
 
+/// Creates a provider for a server on this machine, which needs no key.
 const fn local(name: &'static str, base_url: &'static str) -> Provider {
     Provider { local: true, ..chat(name, base_url, &[]) }
 }
@@ -99,7 +101,7 @@ pub const PROVIDERS: &[Provider] = &[
 ];
 
 impl Provider {
-    /// Finds a provider by name, without regard to case and punctuation.
+    /// Finds a provider by name, ignoring case and punctuation. Returns `None` if there is no such provider.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         let plain = |name: &str| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
@@ -107,10 +109,10 @@ impl Provider {
         PROVIDERS.iter().find(|provider| plain(provider.name) == name)
     }
 
-    /// Opens one of its models.
+    /// Opens the model `name` of this provider.
     ///
     /// # Errors
-    /// Returns an error if there is no base URL, or if it is invalid.
+    /// Returns an error if there is no base URL, or if the base URL is invalid.
     pub fn model(&self, name: &str, endpoint: ModelEndpoint) -> Result<HttpModel, ModelError> {
         let base = endpoint.base_url.as_deref().unwrap_or(self.base_url);
         if base.is_empty() {
@@ -145,45 +147,45 @@ impl Provider {
     }
 }
 
-/// The endpoint of a model. Where a field is absent, the provider's default applies.
+/// The endpoint of a model. Fields that are `None` have the provider's defaults.
 #[derive(Debug, Default)]
 pub struct ModelEndpoint {
-    /// The base URL.
+    /// The base URL of the API.
     pub base_url: Option<String>,
     /// The API key.
     pub key: Option<SecretString>,
-    /// Whether only addresses on this machine may be reached.
+    /// Whether the client may connect only to this machine.
     pub local_only: bool,
-    /// Size of the context window, in tokens.
+    /// The size of the model's context window, in tokens.
     pub context_tokens: Option<u32>,
-    /// Timeouts, retries and prices.
+    /// Timeouts, retries and prices. `key` replaces the key in these options.
     pub options: ModelOptions,
-    /// The connection pool to share.
+    /// The connection pool to use. `None` creates a new one.
     pub connections: Option<ConnectionPool>,
 }
 
 impl HttpModel {
-    /// A model at OpenRouter.
+    /// Opens a model at OpenRouter.
     ///
     /// # Errors
-    /// Never for a plain key and name.
+    /// Does not fail for any key or model name.
     pub fn open_router(key: impl Into<SecretString>, model: &str) -> Result<Self, ModelError> {
         Self::of("openrouter", key, model)
     }
 
-    /// A model of a provider, by the provider's name.
+    /// Opens a model of the provider with this name.
     ///
     /// # Errors
-    /// Returns an error if there is no such provider.
+    /// Returns an error if there is no such provider, or if the provider has no default base URL.
     pub fn of(provider: &str, key: impl Into<SecretString>, model: &str) -> Result<Self, ModelError> {
         let known = Provider::named(provider).ok_or_else(|| ModelError::NotFound(format!("there is no provider `{provider}`")))?;
         known.model(model, ModelEndpoint { key: Some(key.into()), ..ModelEndpoint::default() })
     }
 
-    /// A model of any server that is compatible with OpenAI's Chat Completions API.
+    /// Opens a model on a server that is compatible with OpenAI's Chat Completions API.
     ///
     /// # Errors
-    /// Returns an error if the URL is invalid.
+    /// Returns an error if `base_url` is invalid.
     pub fn openai_compatible(base_url: &str, key: Option<SecretString>, model: &str) -> Result<Self, ModelError> {
         let endpoint = ModelEndpoint { base_url: Some(base_url.to_owned()), key, ..ModelEndpoint::default() };
         Provider::named("openai_compatible").ok_or_else(|| ModelError::NotFound("openai_compatible".into()))?.model(model, endpoint)

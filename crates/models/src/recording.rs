@@ -1,4 +1,4 @@
-//! Recordings of requests to a model and its responses, with one exchange per line.
+//! Records requests to a model and its responses in a file, with one exchange per line, and replays them.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -18,21 +18,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Sleep;
 
-/// Maximum size of a recording, in bytes.
+/// Maximum size of a recording, in bytes. The rest of a larger file is not read.
 const MAX_RECORDING: u64 = 64 << 20;
 
-/// One request and its response. The file's own names are older than these.
+/// One request and its response. The names of the fields in the file differ for compatibility with older recordings.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Exchange {
     model: String,
-    /// The conversation, without ids and instructions. A replayed request must be equal to it.
+    /// The messages of the request, without ids and system prompt. A replayed request must have the same messages.
     #[serde(rename = "asked")]
     request: Vec<Value>,
     #[serde(rename = "said")]
     response: Vec<RecordedDelta>,
 }
 
-/// One delta of a response.
+/// One recorded delta of a response.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RecordedDelta {
@@ -79,7 +79,7 @@ impl RecordedDelta {
     }
 }
 
-/// The content of a request, without what differs from run to run.
+/// Returns the content of messages, without ids and other values that differ from run to run.
 fn content(messages: &[Arc<Message>]) -> Vec<Value> {
     let content = messages.iter().filter_map(|message| {
         Some(match message.body() {
@@ -105,7 +105,7 @@ fn content(messages: &[Arc<Message>]) -> Vec<Value> {
     content.collect()
 }
 
-/// A model that replays a recording.
+/// A model that replays responses from a recording.
 pub struct Replay {
     info: ModelInfo,
     name: String,
@@ -120,7 +120,7 @@ impl std::fmt::Debug for Replay {
 }
 
 impl Replay {
-    /// Opens a recording.
+    /// Opens the file of a recording.
     ///
     /// # Errors
     /// Returns an error if the file cannot be read or is not a recording.
@@ -130,7 +130,7 @@ impl Replay {
         Self::of(&text, &path.display().to_string())
     }
 
-    /// Parses the text of a recording.
+    /// Parses the text of a recording. Errors show `name` as its file.
     ///
     /// # Errors
     /// Returns an error if a line is not an exchange.
@@ -158,7 +158,8 @@ impl Replay {
         self
     }
 
-    /// Takes the next response to a request; the last one is repeated.
+    /// Takes the next recorded response to a request. The last one is not removed, so it is replayed again. Returns `None` if the recording
+    /// has no such request.
     fn take(&self, request: &[Value]) -> Option<Vec<RecordedDelta>> {
         let mut exchanges = self.exchanges.lock();
         let mut matching = exchanges.iter().enumerate().filter(|(_, exchange)| exchange.request == request).map(|(index, _)| index);
@@ -166,11 +167,12 @@ impl Replay {
         Some(if more { exchanges.remove(first).response } else { exchanges[first].response.clone() })
     }
 
+    /// Returns the error for a request that the recording does not contain.
     fn no_response(&self, request: &[Value]) -> ModelError {
         let last = request.last().map(ToString::to_string).unwrap_or_default();
         let last = printable::shorten(&printable::escape_line(&last), 300);
         ModelError::Recording(format!(
-            "recording {} has no response to this request (after {} messages): {last}. Tools may have returned other results than when it was recorded",
+            "recording {} has no response to this request (after {} messages): {last}. The tools may have returned other results than in the recording",
             self.name,
             request.len()
         ))
@@ -189,7 +191,7 @@ impl LanguageModel for Replay {
     }
 }
 
-/// Replays a response, one delta at a time.
+/// The deltas of a replayed response, one at a time.
 struct ReplayStream {
     deltas: VecDeque<RecordedDelta>,
     pace: Duration,
@@ -209,7 +211,7 @@ impl PollDeltas for ReplayStream {
     }
 }
 
-/// A model whose responses are recorded.
+/// A model that records its requests and responses in a file.
 #[derive(Debug)]
 pub struct Recorder<M> {
     model: M,
@@ -217,10 +219,10 @@ pub struct Recorder<M> {
 }
 
 impl<M: DynModel> Recorder<M> {
-    /// Appends the exchanges of a model to a file.
+    /// Creates a model that appends the exchanges of `model` to the file at `path`.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written.
+    /// Returns an error if the file cannot be opened for writing.
     pub fn new(model: M, path: impl Into<PathBuf>) -> Result<Self, ModelError> {
         let path = path.into();
         open(&path).map_err(|error| unwritable(&path, &error))?;
@@ -240,7 +242,7 @@ impl<M: DynModel> LanguageModel for Recorder<M> {
     }
 }
 
-/// Reads a recording of bounded size. An endless device is not one.
+/// Reads a recording, up to the maximum size. Fails if `path` is not a regular file, because a device could be endless.
 fn read(path: &Path) -> std::io::Result<String> {
     let file = fs::File::open(path)?;
     if !file.metadata()?.is_file() {
@@ -251,7 +253,7 @@ fn read(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Opens a recording to append to it. Only its owner may read the conversation.
+/// Opens a recording for appending. On Unix, only the owner can read a new file.
 fn open(path: &Path) -> std::io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.create(true).append(true);
@@ -260,11 +262,12 @@ fn open(path: &Path) -> std::io::Result<fs::File> {
     options.open(path)
 }
 
+/// Returns the error for a recording that cannot be written.
 fn unwritable(path: &Path, error: &std::io::Error) -> ModelError {
     ModelError::Recording(format!("cannot write recording {}: {error}", path.display()))
 }
 
-/// Passes a response on, and writes the exchange when it is complete.
+/// The deltas of a response. Writes the exchange to the recording when the response is complete.
 struct RecordingStream {
     stream: ModelStream,
     exchange: Exchange,

@@ -1,4 +1,4 @@
-//! What all wires share when they write a request: the body, the list of tools, and what counts as empty.
+//! Code that all wire formats share for serialising requests: the body, the list of tools, and the check for empty messages.
 
 use helve_core::{CallId, MessageBody, ModelTools, Part, ToolChoice};
 use serde::Serialize;
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::json::WriteJson;
 
-/// Fields that only Helve sets, even where it leaves them out.
+/// Fields that the user's provider-specific options cannot set, even if Helve does not send them.
 const RESERVED: [&str; 6] = ["model", "messages", "tools", "stream", "input", "contents"];
 
-/// The body of a request: a JSON object, written field by field, in which no name occurs twice.
+/// The body of a request: a JSON object that is written field by field, without duplicate names.
 pub(crate) struct Body {
     bytes: Vec<u8>,
     names: Vec<&'static str>,
@@ -20,25 +20,26 @@ impl Body {
         Self { bytes: Vec::with_capacity(4096), names: Vec::with_capacity(16) }
     }
 
-    /// Starts a field. What is appended next is its value.
+    /// Starts a field and returns the buffer, to which the caller must append the value.
     pub(crate) fn open(&mut self, name: &'static str) -> &mut Vec<u8> {
         self.names.push(name);
         self.name(name);
         &mut self.bytes
     }
 
+    /// Writes a field.
     pub(crate) fn field(&mut self, name: &'static str, value: &(impl Serialize + ?Sized)) {
         self.open(name).value(value);
     }
 
-    /// Writes a field if it has a value.
+    /// Writes a field, unless `value` is `None`.
     pub(crate) fn optional(&mut self, name: &'static str, value: Option<impl Serialize>) {
         if let Some(value) = value {
             self.field(name, &value);
         }
     }
 
-    /// Writes an object with fields of Helve and of the user, unless it is empty. Helve's fields win.
+    /// Writes an object field that merges Helve's values (`own`) with the user's (in `extra`), unless it is empty. Helve's values win.
     pub(crate) fn merged(&mut self, name: &'static str, own: Map<String, Value>, extra: &Map<String, Value>) {
         let mut whole = extra.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
         whole.extend(own);
@@ -47,7 +48,7 @@ impl Body {
         }
     }
 
-    /// Adds the user's provider-specific fields and returns the body. They cannot replace what Helve wrote.
+    /// Adds the user's provider-specific fields and returns the body. These fields cannot replace fields that Helve wrote.
     pub(crate) fn finish(mut self, extra: &Map<String, Value>) -> Vec<u8> {
         for (name, value) in extra {
             if !RESERVED.contains(&name.as_str()) && !self.names.contains(&name.as_str()) {
@@ -65,24 +66,30 @@ impl Body {
     }
 }
 
-/// How a wire writes a tool: the JSON before its name, before its parameters, and after them.
+/// How a wire format writes a tool.
 pub(crate) struct ToolFormat {
+    /// The JSON before the tool's name.
     pub(crate) open: &'static str,
+    /// The JSON before the schema of the parameters.
     pub(crate) parameters: &'static str,
+    /// The JSON after the parameters.
     pub(crate) close: &'static str,
-    /// Whether a tool that takes nothing has no parameters at all.
+    /// Whether to omit the schema of a tool without parameters.
     pub(crate) omit_empty: bool,
 }
 
-/// How a wire writes the choice of tools: no call, any call, and the JSON around the name of one tool.
+/// How a wire format writes the field `tool_choice`.
 pub(crate) struct ChoiceFormat {
+    /// The JSON for [`ToolChoice::None`].
     pub(crate) none: &'static str,
+    /// The JSON for [`ToolChoice::Required`].
     pub(crate) required: &'static str,
+    /// The JSON before and after the name in [`ToolChoice::Specific`].
     pub(crate) specific: [&'static str; 2],
 }
 
 impl ChoiceFormat {
-    /// Writes the field `tool_choice`, unless the model may choose.
+    /// Writes the field `tool_choice`, unless the choice is [`ToolChoice::Auto`].
     pub(crate) fn write(&self, choice: &ToolChoice, body: &mut Body) {
         match choice {
             ToolChoice::Auto => {}
@@ -98,7 +105,7 @@ impl ChoiceFormat {
 }
 
 impl ToolFormat {
-    /// Writes tools as members of a list.
+    /// Writes the tools as items of a list, without the brackets.
     pub(crate) fn write(&self, tools: &ModelTools, into: &mut Vec<u8>) {
         for tool in tools.iter() {
             into.comma();
@@ -114,7 +121,7 @@ impl ToolFormat {
     }
 }
 
-/// Starts a message that is one text: the object is still open.
+/// Writes a message with a role and a text, without the closing brace.
 pub(crate) fn write_role(role: &str, text: &str, into: &mut Vec<u8>) {
     into.reserve(text.len() + 64);
     into.raw(r#"{"role":""#);
@@ -122,7 +129,7 @@ pub(crate) fn write_role(role: &str, text: &str, into: &mut Vec<u8>) {
     into.string(r#"","content":"#, text);
 }
 
-/// Whether a message has content for the provider. Providers refuse turns without any.
+/// Returns whether a message has content to send. Providers reject turns without content.
 pub(crate) fn has_content(message: &MessageBody, is_empty: fn(&str) -> bool) -> bool {
     match message {
         MessageBody::User { parts } => parts.iter().any(|part| is_shown(part, is_empty)),
@@ -132,7 +139,7 @@ pub(crate) fn has_content(message: &MessageBody, is_empty: fn(&str) -> bool) -> 
     }
 }
 
-/// Whether a part of a user's message has content.
+/// Returns whether a part of a user message has content.
 pub(crate) fn is_shown(part: &Part, is_empty: fn(&str) -> bool) -> bool {
     match part {
         Part::Text { text } => !is_empty(text),
@@ -141,7 +148,8 @@ pub(crate) fn is_shown(part: &Part, is_empty: fn(&str) -> bool) -> bool {
     }
 }
 
-/// The id of a call: the model's, if this provider accepts it. Ids of other providers may be too long or have other characters.
+/// Returns the id of a call: the model's id if this provider accepts it, else Helve's. Ids from other providers may be too long or
+/// contain characters that this provider rejects.
 pub(crate) fn call_id(model_id: Option<&str>, id: CallId, is_valid: fn(&str) -> bool) -> String {
     model_id.filter(|id| is_valid(id)).map_or_else(|| id.to_string(), ToOwned::to_owned)
 }

@@ -1,8 +1,8 @@
-//! JSON Schemas in the forms that providers can enforce.
+//! Converts JSON Schemas into forms that providers can enforce.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that Anthropic refuses; the model reads them in the description instead.
+/// Keywords that Anthropic rejects. They are moved to the description, where the model reads them.
 const UNENFORCED: [&str; 14] = [
     "minimum",
     "maximum",
@@ -43,10 +43,12 @@ const STRICT: [&str; 18] = [
     "maxItems",
 ];
 
-/// The schema as Anthropic requires it: every object closed, and limits that it cannot enforce moved to the description.
+/// Converts a schema into the form that Anthropic requires: closes every object, and moves limits that Anthropic cannot enforce to the
+/// description.
 ///
-/// Closing an object only narrows it: whatever fits the result fits the original schema, except for those limits. An object without
-/// known properties stays open, because closed it could only be empty; Anthropic refuses it with an error that names it.
+/// Closing an object only narrows the schema: except for the moved limits, a value that matches the result matches the original
+/// schema. An open object without known properties stays open, because it could only be empty if it were closed. Anthropic rejects
+/// such an object with an error that names it.
 pub(crate) fn closed(schema: &Value) -> Value {
     let Value::Object(fields) = schema else { return schema.clone() };
     let (mut whole, mut unenforced) = (Map::new(), Vec::new());
@@ -60,7 +62,7 @@ pub(crate) fn closed(schema: &Value) -> Value {
             "items" => {
                 whole.insert(name.clone(), closed(value));
             }
-            // Anthropic cannot enforce that exactly one matches, only that one does.
+            // Anthropic supports `anyOf` but not `oneOf`.
             "anyOf" | "allOf" | "oneOf" => {
                 let list = value.as_array().map(|list| list.iter().map(closed).collect());
                 whole.insert(if name == "oneOf" { "anyOf" } else { name }.to_owned(), list.unwrap_or_else(|| value.clone()));
@@ -83,11 +85,12 @@ pub(crate) fn closed(schema: &Value) -> Value {
     Value::Object(whole)
 }
 
-/// Whether OpenAI accepts the schema in strict mode, the only mode in which it enforces it.
+/// Returns whether OpenAI accepts the schema in strict mode, the only mode in which OpenAI enforces schemas.
 pub(crate) fn is_strict(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object") && fits(schema)
 }
 
+/// Returns whether a schema and its subschemas use only keywords of strict mode and closed objects.
 fn fits(schema: &Value) -> bool {
     let Value::Object(fields) = schema else { return false };
     fields.iter().all(|(name, value)| match name.as_str() {
@@ -100,6 +103,7 @@ fn fits(schema: &Value) -> bool {
     })
 }
 
+/// Returns whether an object schema requires all its properties and allows no others.
 fn is_closed(fields: &Map<String, Value>) -> bool {
     let required = fields.get("required").and_then(Value::as_array);
     let known = fields.get("properties").and_then(Value::as_object);
@@ -109,6 +113,7 @@ fn is_closed(fields: &Map<String, Value>) -> bool {
     all && fields.get("additionalProperties").is_some_and(|more| more == false)
 }
 
+/// Returns whether Anthropic cannot enforce a keyword with this value.
 fn is_unenforced(name: &str, value: &Value) -> bool {
     match name {
         "minItems" => value.as_u64().is_none_or(|least| least > 1),

@@ -1,4 +1,4 @@
-//! Texts in a response. Some servers send numbers, a list of parts, or an object instead.
+//! Deserialises strings leniently: some servers send a number, a list of parts, or an object instead.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// A text, borrowed from the response if it has no escapes.
+/// A string, borrowed from the response if it contains no escapes.
 #[derive(Debug, Default)]
 pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
 

@@ -1,5 +1,5 @@
-//! A command as a definition writes it: which files of the project it runs, where it runs, and how Helve shows it to the person who must
-//! trust it.
+//! Examines the command in a definition: which files of the project the command runs, in which folder, and how Helve shows the command to
+//! the person who decides whether to trust the project.
 
 mod shell;
 mod survey;
@@ -11,38 +11,38 @@ use helve_core::printable;
 
 use survey::Survey;
 
-/// A command as a definition writes it.
+/// A command as written in a definition, before variables are expanded.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandLine<'a> {
     /// The program and its arguments.
     pub words: &'a [String],
-    /// Its environment variables.
+    /// The entries of the field `env`: `NAME`, or `NAME=value`.
     pub env: &'a [String],
-    /// The folder it runs in, relative to the project's folder.
+    /// The folder that the program runs in, relative to the project folder; `None` for the project folder.
     pub folder: Option<&'a str>,
 }
 
 impl CommandLine<'_> {
-    /// Returns the files of the project that the command names, above all scripts. Symbolic links are followed, wherever they lead.
-    /// Files outside the project, such as an interpreter, are not included.
+    /// Returns the existing files of the project that the command names, such as scripts. Also includes symbolic links in the project that
+    /// lead to files outside it, but no other outside files, such as an interpreter.
     #[must_use]
     pub fn scripts(&self, project: &Path) -> Vec<PathBuf> {
         Survey::of(self, project).files()
     }
 
-    /// Returns what the command may run that [`scripts`](Self::scripts) does not cover, for the decision whether to trust a folder.
-    /// Each entry continues the sentence "Changes are not noticed in …".
+    /// Describes what the command may run in addition to its [`scripts`](Self::scripts), for the decision whether to trust a folder.
+    /// Each entry is a noun phrase, such as "code that `npx` downloads".
     ///
-    /// Files that a script itself reads are never covered, and not listed here.
+    /// Helve never covers the files that a script itself reads; the list does not mention them.
     #[must_use]
     pub fn uncovered(&self, project: &Path) -> Vec<String> {
         Survey::of(self, project).gaps()
     }
 
-    /// Shows what would run as one would type it, for the decision whether to trust a folder.
+    /// Formats the command as a user would type it in a shell, for the decision whether to trust a folder.
     ///
-    /// Variables come before the program, the folder after it. Nothing can hide in it: values from the file are shown whatever the name
-    /// of their variable, words with special characters are quoted, and deceptive characters are escaped.
+    /// Variables come before the program, the folder after the arguments. The result hides nothing: it contains the values of all variables
+    /// that the file sets, even those with a secret name. It quotes words with special characters and escapes deceptive characters.
     #[must_use]
     pub fn shown(&self) -> String {
         let variables = self.env.iter().map(|entry| match entry.split_once('=') {
@@ -56,10 +56,10 @@ impl CommandLine<'_> {
         words.join(" ")
     }
 
-    /// Returns the project's folder and the folder that the program runs in, both without symbolic links.
+    /// Returns the project folder and the folder that the program runs in, both as absolute paths without symbolic links.
     ///
     /// # Errors
-    /// Returns an error if one of them is not a folder, or if the second is outside the first.
+    /// Returns an error if one of the folders does not exist or is not a folder, or if the program's folder is outside the project.
     pub fn folders(&self, project: &Path) -> Result<(PathBuf, PathBuf), FieldError> {
         let real = project.canonicalize().map_err(|error| FieldError::new("", format!("cannot open the project's folder: {error}")))?;
         let Some(written) = self.folder else { return Ok((real.clone(), real)) };
@@ -76,7 +76,7 @@ impl CommandLine<'_> {
     }
 }
 
-/// A word as one would type it in a shell.
+/// Quotes a word for a shell, if necessary.
 fn quote(word: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "_-./=:,@%+{}".contains(character);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,31 +1,31 @@
-//! The environment of a program: only what its author allows.
+//! Builds the environment of a program.
 //!
-//! Helve's own environment holds keys of models and services. A program gets a variable only if its definition names it.
+//! Helve's own environment contains API keys of models and services. A program gets a variable only if its definition names the variable.
 
 use std::ffi::OsString;
 
 use helve_core::authored::FieldError;
 use helve_core::{Redactor, environment, secret};
 
-/// The `PATH` if Helve itself was started without one.
+/// The `PATH` of programs if Helve was started without a `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Variables that a definition passes through or sets.
+/// The environment variables that a definition passes through or sets.
 #[derive(Debug, Default)]
 pub struct Environment(Vec<Variable>);
 
 #[derive(Debug)]
 struct Variable {
     name: String,
-    /// `None` if Helve's own value is passed through.
+    /// The value to set; `None` to pass Helve's own value through.
     value: Option<String>,
 }
 
 impl Environment {
-    /// Reads the field `env`. Names in `own` are reserved for Helve.
+    /// Parses the entries of the field `env`. The names in `own` are reserved for Helve. Adds the values of secret variables to `redactor`.
     ///
     /// # Errors
-    /// Returns an error if an entry is not a variable, is reserved, or occurs twice.
+    /// Returns an error if an entry is not a valid variable, or if its name is reserved or occurs twice.
     pub fn read(entries: &[String], own: &[&str], redactor: &Redactor) -> Result<Self, FieldError> {
         let mut variables: Vec<Variable> = Vec::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
@@ -37,7 +37,7 @@ impl Environment {
                 return Err(wrong(format!("`{name}` is not a valid variable name")).hint(hint));
             }
             if own.contains(&name) {
-                return Err(wrong(format!("`{name}` is set by Helve")).hint("remove it; every program gets it"));
+                return Err(wrong(format!("`{name}` is set by Helve")).hint("remove it; Helve sets it for every program"));
             }
             if variables.iter().any(|variable| variable.name == name) {
                 return Err(wrong(format!("duplicate variable `{name}`")));
@@ -53,7 +53,7 @@ impl Environment {
         Ok(Self(variables))
     }
 
-    /// Returns `PATH` and every variable that has a value.
+    /// Returns `PATH` and the variables of the definition that have a value.
     #[must_use]
     pub fn variables(&self) -> Vec<(OsString, OsString)> {
         let named = self.0.iter().filter_map(|variable| {
@@ -64,7 +64,7 @@ impl Environment {
     }
 }
 
-/// The `PATH` that programs are found on.
+/// Returns the `PATH` on which programs are found.
 #[must_use]
 pub fn path() -> OsString {
     environment::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| DEFAULT_PATH.into())

@@ -1,4 +1,4 @@
-//! The process group of a program. However its work ends, the whole group is killed.
+//! The process group of a program. Helve kills the whole group when the program's work ends, for whatever reason.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::sweep;
 
-/// Interval between checks whether a group has ended.
+/// Interval between checks whether a process group is empty.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The running groups of this process, by their markers.
+/// The leaders of the running groups that this process has started, by marker.
 static LIVE: Mutex<BTreeMap<String, Pid>> = Mutex::new(BTreeMap::new());
 
-/// Kills everything that this process has started, for a process that must end without cleaning up. Blocks for some milliseconds.
+/// Kills all process groups that this process has started. For a process that must exit without cleaning up. Blocks for some milliseconds.
 pub fn end_all() {
     let all = std::mem::take(&mut *LIVE.lock());
     for leader in all.values() {
@@ -30,22 +30,22 @@ pub fn end_all() {
     }
 }
 
-/// A program and everything that it started. Dropping it kills what is left.
+/// The process group of a program. Dropping it kills all processes that are still running.
 #[derive(Debug)]
 pub struct Group {
-    /// The first process; its id is the id of the group.
+    /// The first process; its process id is also the id of the group.
     leader: Pid,
-    /// An entry `NAME=value` in the environment of every process of the program, unless a process removes it.
+    /// The entry `NAME=value` in the environment of every process of the group, unless a process removes it.
     marker: String,
     leader_was_reaped: bool,
     is_ended: bool,
 }
 
 impl Group {
-    /// The group of a child that was started as its leader, with a unique marker in its environment.
+    /// Registers the process group of `child`, which must be the leader of its group and have the unique `marker` in its environment.
     ///
     /// # Errors
-    /// Returns an error if the child has ended and was reaped.
+    /// Returns an error if the child has already been reaped.
     pub fn of(child: &Child, marker: String) -> io::Result<Self> {
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let leader = leader.ok_or_else(|| io::Error::other("the process has no id"))?;
@@ -53,23 +53,23 @@ impl Group {
         Ok(Self { leader, marker, leader_was_reaped: false, is_ended: false })
     }
 
-    /// Records that the leader was reaped: once the group is empty, the system may reuse its id.
+    /// Records that the leader was reaped: as soon as the group is empty, the system may reuse its id.
     pub fn set_leader_reaped(&mut self) {
         self.leader_was_reaped = true;
     }
 
-    /// Whether the leader has ended and was reaped.
+    /// Returns whether the leader has ended and was reaped.
     #[must_use]
     pub fn leader_was_reaped(&self) -> bool {
         self.leader_was_reaped
     }
 
-    /// Sends SIGTERM to the group.
+    /// Sends `SIGTERM` to the group.
     pub fn ask_to_end(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Sends a signal to the group.
+    /// Sends a signal to the group, unless the group is gone.
     fn signal(&self, signal: Signal) {
         if self.is_ours() {
             // The group may have ended already.
@@ -77,14 +77,14 @@ impl Group {
         }
     }
 
-    /// Waits until the group is empty, or until a deadline.
+    /// Waits until the group is empty, but not longer than `until`.
     pub async fn emptied(&self, until: Instant) {
         while self.is_ours() && test_kill_process_group(self.leader).is_ok() && Instant::now() < until {
             sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Kills the group, and marked processes that left it.
+    /// Kills the group, and the processes with its marker that have left the group.
     pub async fn end(&mut self) {
         self.signal(Signal::KILL);
         let marker = self.marker.clone();
@@ -96,8 +96,8 @@ impl Group {
         self.is_ended = true;
     }
 
-    /// Whether the group id is still this group's. The system does not reuse an id while a group has it. If there is a process with
-    /// that id after the leader was reaped, the group is gone and the id belongs to another program.
+    /// Returns whether the group id still belongs to this group. The system does not reuse an id while a group has it. So if a process with
+    /// this id exists after the leader was reaped, the group is gone and the id belongs to another program.
     fn is_ours(&self) -> bool {
         !self.leader_was_reaped || test_kill_process(self.leader) == Err(Errno::SRCH)
     }
@@ -110,7 +110,7 @@ impl Drop for Group {
         }
         LIVE.lock().remove(&self.marker);
         self.signal(Signal::KILL);
-        // The whole process may be about to end, so the sweep blocks here: it takes milliseconds, and this is rare.
+        // The whole process may be about to exit, so the sweep blocks. This is rare, and takes milliseconds.
         sweep::kill_marked(&self.marker);
     }
 }

@@ -1,4 +1,4 @@
-//! Processes that Helve starts: finding programs, their environment, and killing everything that is left when they end.
+//! Processes that Helve starts: finds programs, builds their environment, and kills the processes that they leave behind.
 
 mod command_line;
 mod environment;

@@ -1,4 +1,4 @@
-//! Finds the program of a command, and explains why one cannot be started.
+//! Finds the program of a command, and explains why a program cannot be started.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,13 +10,13 @@ use helve_core::ToolError;
 
 use crate::environment;
 
-/// `ENOEXEC`: the file is not in an executable format.
+/// The system error `ENOEXEC`: the file is not in an executable format.
 const ENOEXEC: i32 = 8;
 
-/// Finds a program: on the `PATH`, or in the project's folder if its name contains a `/`.
+/// Finds a program on the `PATH`, or relative to `folder` if its name contains a `/`.
 ///
 /// # Errors
-/// Returns `failed` if there is no such program, or if it is not executable.
+/// Returns an error of the kind `failed` if the program does not exist or is not executable.
 pub fn find(program: &str, folder: &Path) -> Result<PathBuf, ToolError> {
     if program.contains('/') {
         let path = folder.join(program);
@@ -42,11 +42,11 @@ pub fn find(program: &str, folder: &Path) -> Result<PathBuf, ToolError> {
 
 fn on_path(program: &str, path: &OsStr) -> Option<PathBuf> {
     let runs = |path: &PathBuf| fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0);
-    // A relative entry would depend on the folder that Helve was started in.
+    // Ignores relative entries, because they depend on the working directory of Helve.
     std::env::split_paths(path).filter(|entry| entry.is_absolute()).map(|entry| entry.join(program)).find(runs)
 }
 
-/// Explains why a program that was found did not start.
+/// Creates the error for a program that was found but could not be started.
 #[must_use]
 pub fn not_started(program: &str, error: io::Error) -> ToolError {
     let (why, transient) = match error.kind() {
@@ -59,7 +59,7 @@ pub fn not_started(program: &str, error: io::Error) -> ToolError {
         ErrorKind::ExecutableFileBusy => ("the file is being written (text file busy)", true),
         ErrorKind::WouldBlock | ErrorKind::OutOfMemory => ("the system cannot start another process now", true),
         _ if error.raw_os_error() == Some(ENOEXEC) => {
-            ("it is not an executable format; a script needs a first line such as `#!/bin/sh`", false)
+            ("it is not in an executable format; a script needs a first line such as `#!/bin/sh`", false)
         }
         _ => ("the system refused to start it", false),
     };

@@ -1,9 +1,9 @@
-//! The scripts of a command as they were when it was loaded, and whether they have changed when it is started.
+//! Takes digests of a command's scripts when the command is loaded, and detects changes before the command starts.
 //!
-//! They are compared immediately before the start. The file that then runs is opened again, and this cannot be avoided: an interpreter
-//! opens its script by the path that it is given, and a path such as `/dev/fd/3` would break scripts that use `$0` or `__file__`. For a
-//! program that the system opens, the same open file would not help either, because a user who may replace it may also write to it.
-//! So a write in the microseconds between check and start is not detected; an earlier one is.
+//! The check runs immediately before the start. A change in the microseconds between the check and the start is not detected, because
+//! the file is opened a second time to run it. This cannot be avoided: an interpreter opens its script by path, and a path such as
+//! `/dev/fd/3` would break scripts that use `$0` or `__file__`. Nor would executing the open file help for a program that the system
+//! opens, because a user who may replace the file may also write to it.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,12 +15,12 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::CommandLine;
 
-/// The content of a larger file is not checked, only its name.
+/// Maximum size in bytes of a file whose content is checked. Of a larger file, Helve checks only that it exists.
 pub(crate) const MAX_BYTES: u64 = 256 << 20;
-/// Hashing more than this would delay other calls.
+/// Total size in bytes above which scripts are hashed on a blocking thread, so that other calls are not delayed.
 const LARGE: u64 = 256 << 10;
 
-/// The scripts of a command as they were when it was loaded.
+/// Snapshot of a command's scripts at the time the command was loaded.
 #[derive(Debug, Clone)]
 pub struct Scripts(Arc<LoadedScripts>);
 
@@ -34,7 +34,7 @@ struct LoadedScripts {
 }
 
 impl Scripts {
-    /// Reads the scripts of a command.
+    /// Takes a snapshot of the scripts of a command in the folder `project`.
     #[must_use]
     pub fn load(line: &CommandLine<'_>, project: &Path) -> Self {
         Self(Arc::new(LoadedScripts {
@@ -46,16 +46,16 @@ impl Scripts {
         }))
     }
 
-    /// The files and their digests; `None` for files that are unreadable or very large.
+    /// Returns the files and their digests at loading. The digest is `None` if the file was unreadable or very large.
     #[must_use]
     pub fn files(&self) -> &[(PathBuf, Option<Digest>)] {
         &self.0.files
     }
 
-    /// Checks that the scripts have not changed. Call this immediately before they run.
+    /// Checks that the scripts have not changed. Call this immediately before the command starts.
     ///
     /// # Errors
-    /// Returns `permission_denied` if a file was changed, removed or added.
+    /// Returns an error of the kind `permission_denied` if a file was changed, removed or added.
     pub async fn check(&self) -> Result<(), ToolError> {
         let size: u64 = self.0.files.iter().filter_map(|(file, _)| file.metadata().ok()).map(|metadata| metadata.len()).sum();
         if size <= LARGE {
@@ -63,7 +63,7 @@ impl Scripts {
         }
         let scripts = self.clone();
         let comparing = tokio::task::spawn_blocking(move || scripts.compare());
-        comparing.await.unwrap_or_else(|error| Err(ToolError::failed("the scripts could not be checked").caused_by(error)))
+        comparing.await.unwrap_or_else(|error| Err(ToolError::failed("cannot check the tool's scripts for changes").caused_by(error)))
     }
 
     fn compare(&self) -> Result<(), ToolError> {
@@ -83,7 +83,7 @@ impl Scripts {
         };
         let name = printable::escape_line(&path.strip_prefix(project).unwrap_or(path).to_string_lossy());
         let message =
-            format!("the file `{name}` {what} since this tool was loaded, so it was not started; `helve trust` shows what would run now");
+            format!("the file `{name}` {what} after this tool was loaded, so the tool did not run; `helve trust` shows what would run now");
         Err(ToolError::denied(Denial::Policy, message))
     }
 }
@@ -92,10 +92,10 @@ fn read(line: &CommandLine<'_>, project: &Path) -> Vec<(PathBuf, Option<Digest>)
     line.scripts(project).into_iter().map(|script| (script.clone(), script_digest(&script))).collect()
 }
 
-/// The digest of a script; `None` if it is unreadable or very large.
+/// Returns the digest of a script, or `None` if the file is unreadable, not a regular file, or very large.
 #[must_use]
 pub fn script_digest(script: &Path) -> Option<Digest> {
-    // The path may name something else by now, such as a pipe without a writer.
+    // The path may now be something else, such as a pipe without a writer, which must not block.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(script, flags, Mode::empty()).ok()?);
     let metadata = file.metadata().ok()?;

@@ -1,7 +1,7 @@
-//! Finds and kills processes that left their process group, by a marker in their environment.
+//! Kills processes that left their process group, which it finds by a marker in their environment.
 //!
-//! A daemon leaves its group and its parent, but keeps the environment it was started with, which Linux shows in `/proc`. A process
-//! that also clears its environment is not found: that needs a sandbox. On other systems there is no `/proc`, and nothing is swept.
+//! A daemon leaves its group and its parent, but keeps the environment it was started with, which Linux shows in `/proc`. The sweep does
+//! not find a process that also clears its environment; that would require a sandbox. On systems without `/proc` the sweep does nothing.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -11,26 +11,26 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Timeout for all scans. On a machine with very many processes, some may be missed.
+/// Timeout for all scans together. On a machine with very many processes, some processes may be missed.
 const TIMEOUT: Duration = Duration::from_millis(250);
-/// Delay between two scans, so that killed processes can end.
+/// Delay between two scans, which lets killed processes end.
 const PAUSE: Duration = Duration::from_millis(1);
-/// Maximum number of extra scans for processes that show no environment: some never have one.
+/// Maximum number of extra scans while a process shows no environment. Limited because some processes never have one.
 const MAX_UNCLEAR: usize = 3;
-/// Maximum number of bytes read of an environment.
+/// Maximum number of bytes to read of a process's environment.
 const MAX_ENVIRONMENT: u64 = 256 << 10;
 
 /// The result of one scan.
 #[derive(Default)]
 struct Scan {
-    /// Processes with the marker, which were killed, perhaps again.
+    /// The processes with the marker, to which this scan sent `SIGKILL`. Earlier scans may have found them already.
     marked: Vec<Pid>,
-    /// Whether a process is between `fork` and `exec`, when it shows no environment.
+    /// Whether a process with a program shows no environment, as between `fork` and `exec`.
     is_unclear: bool,
 }
 
-/// Kills every process whose environment holds `marker`, and scans again until there is none: a process may start another before it
-/// ends. Returns how many there were. Blocks for some milliseconds.
+/// Kills every process whose environment contains `marker`. Repeats the scan until it finds none, because a process may start another one
+/// before it ends. Returns the number of killed processes. Blocks for some milliseconds.
 pub(crate) fn kill_marked(marker: &str) -> usize {
     let end = Instant::now() + TIMEOUT;
     let (mut killed, mut unclear) = (HashSet::new(), 0);
@@ -55,10 +55,10 @@ fn scan(marker: &str, end: Instant) -> Scan {
     for entry in entries.flatten() {
         let number = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
         let Some(process) = number else { continue };
-        // Processes that have ended, or belong to other users, show nothing.
+        // The environment of ended processes, and of those of other users, is not readable.
         let Ok(()) = read(&entry.path().join("environ"), &mut environment) else { continue };
         if environment.is_empty() {
-            // Kernel threads and zombies have none either, but they have no program.
+            // Kernel threads and zombies have no environment either, but they also have no program.
             scan.is_unclear |= fs::read_link(entry.path().join("exe")).is_ok();
         } else if environment.split(|byte| *byte == 0).any(|variable| variable == marker.as_bytes())
             && kill_process(process, Signal::KILL).is_ok()

@@ -1,13 +1,13 @@
-//! The end of the output of a program, without secrets.
+//! Keeps the end of a program's output, and redacts secrets from it.
 
 use helve_core::Redactor;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Number of bytes kept of the end.
+/// Maximum number of bytes of the kept end.
 const TAIL: usize = 8 << 10;
 const CHUNK: usize = 4 << 10;
 
-/// Reads everything and keeps the end.
+/// Reads `pipe` until its end or an error, and keeps the end of the output in `tail`.
 pub async fn read_tail(mut pipe: impl AsyncRead + Unpin, tail: &mut Tail) {
     let mut chunk = vec![0; CHUNK];
     while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
@@ -15,13 +15,13 @@ pub async fn read_tail(mut pipe: impl AsyncRead + Unpin, tail: &mut Tail) {
     }
 }
 
-/// The end of a text that arrives in chunks, without secrets.
+/// The redacted end of a text that arrives in chunks.
 ///
-/// Half a secret cannot be recognised, so secrets are removed each time before the beginning is dropped.
+/// The redactor cannot recognise part of a secret, so secrets are redacted each time before the beginning of the text is dropped.
 pub struct Tail {
     redactor: Redactor,
     text: String,
-    /// The bytes of an incomplete character.
+    /// The bytes of an incomplete UTF-8 character at the end.
     partial: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Tail {
 }
 
 impl Tail {
-    /// An empty tail.
+    /// Creates an empty tail that uses a copy of `redactor`.
     #[must_use]
     pub fn new(redactor: &Redactor) -> Self {
         Self { redactor: redactor.clone(), text: String::new(), partial: Vec::new() }
@@ -57,7 +57,7 @@ impl Tail {
         }
     }
 
-    /// Returns the end of the text.
+    /// Returns the end of the text, redacted.
     #[must_use]
     pub fn finish(mut self) -> String {
         if !self.partial.is_empty() {
@@ -75,7 +75,7 @@ impl Tail {
     }
 }
 
-/// Drops the beginning of a text, so that about `length` bytes remain.
+/// Drops the beginning of a text, so that at most `length` bytes remain, in whole characters.
 pub fn keep_end(text: &mut String, length: usize) {
     let cut = text.ceil_char_boundary(text.len().saturating_sub(length));
     text.drain(..cut);

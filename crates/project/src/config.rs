@@ -1,4 +1,4 @@
-//! The contents of `helve.yaml`, `tool_sets/*.yaml` and `agents/*.yaml`.
+//! The types of `helve.yaml`, `tool_sets/*.yaml` and `agents/*.yaml`. Their comments are the descriptions in the JSON Schemas.
 
 use std::collections::BTreeMap;
 
@@ -12,36 +12,36 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HelveFile {
-    /// Default model of all agents.
+    /// Default model, for agents that name none.
     pub model: Option<String>,
-    /// Models under names of your own.
+    /// Models that you define, by name.
     pub models: BTreeMap<String, ModelEntry>,
-    /// Default agent.
+    /// Name of the default agent, for commands that name none.
     pub agent: Option<String>,
     /// Sources in order of precedence: `builtin`, `command`, `native`, `mcp`. If two tools have the same name, the earlier source wins.
     pub sources: Option<Vec<String>>,
     /// Permission rules. If several rules match a call, the strictest wins.
     pub permissions: Vec<PermissionRule>,
-    /// How approvals are requested.
+    /// Settings of approval requests.
     pub approvals: ApprovalSettings,
     /// The store: `sqlite:FILE` or `postgres://…`.
     pub store: Option<String>,
-    /// Whether to store known secrets in messages as they are instead of replacing them by placeholders.
+    /// Whether messages are stored with known secrets, instead of with placeholders for them.
     pub store_secrets: bool,
-    /// Listen address of the server.
+    /// Address and port on which the server listens.
     pub listen: Option<String>,
     /// Public URL of the server, used in links and sent to devices.
     pub public_url: Option<String>,
     /// Host names the server accepts, in addition to loopback names and IP addresses.
     pub allowed_hosts: Vec<String>,
-    /// Which agent serves which device.
+    /// Rules that assign agents to devices.
     pub devices: Vec<DeviceRule>,
     /// Limits for all calls together.
     pub limits: CallLimits,
 }
 
 impl HelveFile {
-    /// The keys, tokens and passwords in the file.
+    /// Returns the keys, tokens and passwords in the file.
     pub fn secrets(&self) -> impl Iterator<Item = SecretString> {
         let keys = self.models.values().filter_map(|model| model.api_key.clone());
         let password = self.store.as_deref().and_then(helve_core::secret::password_in_url).map(Into::into);
@@ -49,17 +49,17 @@ impl HelveFile {
     }
 }
 
-/// How approvals are requested.
+/// Settings of approval requests.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApprovalSettings {
-    /// How long an approval stays open, such as `7d`; forever if omitted.
+    /// Time until an approval request expires, such as `7d`. Requests never expire if omitted.
     pub expire: Option<HumanDuration>,
-    /// URL that receives each new approval as JSON, by POST.
+    /// URL to which each new approval request is sent as JSON, by POST.
     pub webhook: Option<String>,
 }
 
-/// A model under a name of your own.
+/// A model that you define.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelEntry {
@@ -67,7 +67,7 @@ pub struct ModelEntry {
     pub provider: String,
     /// Base URL of the API.
     pub base_url: Option<String>,
-    /// The API key; better taken from the environment: `${NAME}`.
+    /// The API key. To take it from the environment, which is safer, write `${NAME}`.
     #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
     /// The provider's name for the model.
@@ -78,7 +78,7 @@ pub struct ModelEntry {
     pub function_calling: Option<bool>,
     /// Price in US dollars per million tokens.
     pub price: Option<PriceEntry>,
-    /// Timeouts of its responses.
+    /// Timeouts of the model's responses.
     #[serde(default)]
     pub timeouts: Timeouts,
 }
@@ -87,9 +87,9 @@ pub struct ModelEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PriceEntry {
-    /// Input tokens.
+    /// Price of a million input tokens.
     pub input: f64,
-    /// Output tokens.
+    /// Price of a million output tokens.
     pub output: f64,
 }
 
@@ -103,14 +103,14 @@ pub struct Timeouts {
     pub idle: Option<HumanDuration>,
 }
 
-/// Which agent serves a device.
+/// A rule that assigns an agent to devices.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceRule {
-    /// Device ids; patterns are allowed.
+    /// Id of the device, or a pattern for several ids.
     #[serde(rename = "match")]
     pub device: Pattern,
-    /// The agent.
+    /// Name of the agent that serves the device.
     pub agent: Option<String>,
     /// The token that the device must present.
     #[schemars(with = "Option<String>")]
@@ -123,7 +123,7 @@ pub struct DeviceRule {
 pub struct CallLimits {
     /// Maximum number of concurrent calls.
     pub concurrency: Option<std::num::NonZeroU32>,
-    /// Maximum number of bytes of a result that the model receives.
+    /// Maximum size of a tool result for the model, in bytes.
     pub result_bytes: Option<u64>,
 }
 
@@ -133,7 +133,7 @@ pub struct CallLimits {
 pub struct SetFile {
     /// The name.
     pub name: String,
-    /// What the tools are for.
+    /// Purpose of the tool set.
     #[serde(default)]
     pub description: String,
     /// Tools by name or pattern.
@@ -150,10 +150,10 @@ pub struct SetFile {
 pub struct AgentFile {
     /// The name.
     pub name: String,
-    /// What the agent is for; other agents read this.
+    /// Purpose of the agent, for other agents.
     #[serde(default)]
     pub description: String,
-    /// The model; the project's model if omitted.
+    /// The model. The project's model if omitted.
     pub model: Option<String>,
     /// The system prompt.
     #[serde(default)]
@@ -164,7 +164,7 @@ pub struct AgentFile {
     /// Tools by name or pattern.
     #[serde(default)]
     pub tools: Vec<Pattern>,
-    /// How the model calls tools.
+    /// Strategies that the model may use to call tools.
     #[serde(default)]
     pub output_strategy: OutputStrategy,
     /// What to do when a background call ends while no run is active.
@@ -176,7 +176,7 @@ pub struct AgentFile {
     /// Limits of a run.
     #[serde(default)]
     pub limits: AgentLimits,
-    /// Stricter permissions, by tool name or pattern; an agent can tighten permissions but never loosen them.
+    /// Permissions by tool name or pattern. An agent can tighten permissions, but never loosen them.
     #[serde(default)]
     pub permissions: BTreeMap<String, Permission>,
 }
@@ -200,12 +200,12 @@ pub struct AgentLimits {
     pub max_iterations: Option<u32>,
     /// Maximum number of tool calls.
     pub max_calls: Option<u32>,
-    /// How often the same call may return the same result.
+    /// Number of equal calls with equal results that ends a run.
     pub same_calls: Option<u32>,
-    /// Maximum number of tokens.
+    /// Maximum number of input and output tokens, together.
     pub max_tokens: Option<u64>,
     /// Maximum cost in US dollars.
     pub max_cost: Option<f64>,
-    /// Maximum duration.
+    /// Maximum duration, such as `10m`.
     pub timeout: Option<HumanDuration>,
 }

@@ -1,4 +1,4 @@
-//! Errors and warnings about a project, with file, line, source line and hint.
+//! Diagnostics: errors and warnings about a project, with their position and a hint.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl fmt::Display for Severity {
 /// An error or warning about a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// The severity.
+    /// Whether the diagnostic is an error or a warning.
     pub severity: Severity,
     /// The file, relative to the project folder.
     pub file: Option<Arc<str>>,
@@ -37,25 +37,25 @@ pub struct Diagnostic {
     pub line: Option<usize>,
     /// Column number in characters, starting at 1.
     pub column: Option<usize>,
-    /// The field as a JSON pointer.
+    /// JSON pointer to the field.
     pub field: Option<String>,
     /// What is wrong.
     pub message: String,
-    /// How to fix it.
+    /// How to fix the problem.
     pub hint: Option<String>,
-    /// The source line.
+    /// The line of the file that contains the problem.
     #[serde(skip)]
     pub snippet: Option<String>,
 }
 
 impl Diagnostic {
-    /// A diagnostic that belongs to no file.
+    /// Creates a diagnostic that belongs to no file.
     #[must_use]
     pub fn general(severity: Severity, message: impl Into<String>) -> Self {
         Self { severity, file: None, line: None, column: None, field: None, message: message.into(), hint: None, snippet: None }
     }
 
-    /// A diagnostic about a file as a whole.
+    /// Creates a diagnostic about a file as a whole.
     #[must_use]
     pub fn in_file(severity: Severity, file: &Arc<str>, message: impl Into<String>) -> Self {
         Self { file: Some(file.clone()), ..Self::general(severity, message) }

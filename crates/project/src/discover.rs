@@ -1,4 +1,4 @@
-//! Finds the files of a project by their location; nothing is registered.
+//! Finds the files of a project by their location in its folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// Maximum number of files read from one folder.
+/// Maximum number of files that are read from one folder.
 const MAX_FILES: usize = 10_000;
 
-/// What a file defines.
+/// The kind of a project file: what it defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
     /// `helve.yaml`.
@@ -26,7 +26,7 @@ pub enum FileKind {
     Agent,
 }
 
-/// The folders of each kind of file.
+/// The folders that are searched, with the kind of their files.
 pub(crate) const FOLDERS: [(FileKind, &str); 6] = [
     (FileKind::Command, "tools/builtin"),
     (FileKind::Native, "tools/native"),
@@ -36,7 +36,7 @@ pub(crate) const FOLDERS: [(FileKind, &str); 6] = [
     (FileKind::Agent, "agents"),
 ];
 
-/// Names of the settings file; the first one that exists is read.
+/// Possible names of the settings file. Only the first one that exists is read.
 pub(crate) const CONFIGS: [&str; 2] = ["helve.yaml", "helve.yml"];
 
 /// A project folder and its files.
@@ -44,7 +44,7 @@ pub(crate) const CONFIGS: [&str; 2] = ["helve.yaml", "helve.yml"];
 pub struct ProjectFolder {
     /// The canonical path of the folder.
     pub root: PathBuf,
-    /// The files in order of precedence.
+    /// The files, relative to the folder, in order of precedence.
     pub files: Vec<(FileKind, Arc<str>)>,
     /// Diagnostics about folders that could not be read.
     pub diagnostics: Vec<Diagnostic>,
@@ -53,7 +53,7 @@ pub struct ProjectFolder {
 /// Finds the files of a project.
 ///
 /// # Errors
-/// If the folder does not exist.
+/// Returns an error if the folder does not exist or is not a directory.
 pub fn discover(root: &Path) -> std::io::Result<ProjectFolder> {
     let root = root.canonicalize()?;
     if !root.is_dir() {
@@ -64,7 +64,7 @@ pub fn discover(root: &Path) -> std::io::Result<ProjectFolder> {
     found.files.extend(settings.first().map(|name| (FileKind::Config, (*name).into())));
     if let [used, unused] = settings[..] {
         let diagnostic = Diagnostic::in_file(Severity::Error, &unused.into(), format!("ignored because {used} exists"));
-        found.diagnostics.push(diagnostic.hint(format!("move its contents to {used} and delete it")));
+        found.diagnostics.push(diagnostic.hint(format!("move the contents of {unused} to {used}, then delete {unused}")));
     }
     for (kind, folder) in FOLDERS {
         found.search(kind, folder);
@@ -95,7 +95,7 @@ impl ProjectFolder {
         self.files.extend(names.into_iter().map(|name| (kind, format!("{folder}/{name}").into())));
     }
 
-    /// The files of one kind.
+    /// Returns the files of one kind.
     pub fn of(&self, kind: FileKind) -> impl Iterator<Item = &Arc<str>> {
         self.files.iter().filter(move |(own, _)| *own == kind).map(|(_, file)| file)
     }

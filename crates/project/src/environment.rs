@@ -1,4 +1,4 @@
-//! Expands `${NAME}` in files from the environment, and reports variables that are not set.
+//! Expands references to environment variables, such as `${NAME}`, in project files.
 
 use helve_core::authored::FieldError;
 use helve_core::secret::{is_secret_field, is_secret_variable};
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::yaml::Node;
 
-/// Expands `${NAME}` and `${NAME:-default}` in every string whose JSON pointer satisfies `expands`; `$${` is an escaped `${`. All other
-/// strings keep their references as text.
+/// Expands `${NAME}` and `${NAME:-default}` in every string whose JSON pointer satisfies `expands`. All other strings keep their
+/// references as text. `$${` is an escaped `${` in all strings.
 ///
 /// # Errors
-/// If a variable is not set, or a reference is not closed.
+/// Returns an error if a variable is not set, or a reference is not closed.
 pub(crate) fn expand(
     node: &mut Node,
     expands: &dyn Fn(&str) -> bool,
@@ -38,7 +38,7 @@ pub(crate) fn expand(
     Ok(all)
 }
 
-/// The sorted names of all variables that a value refers to.
+/// Returns the sorted names of all environment variables that a value refers to.
 #[must_use]
 pub fn variables_in(value: &Value) -> Vec<String> {
     let mut names = Vec::new();
@@ -51,7 +51,7 @@ pub fn variables_in(value: &Value) -> Vec<String> {
 fn collect(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::String(text) => {
-            // An unclosed reference is reported when its file passes the gate.
+            // `ProjectFile::pass` reports a reference that is not closed.
             let used = expand_text(text, &|_| Some("set".to_owned())).map(|(_, used)| used).unwrap_or_default();
             names.extend(used.into_iter().map(|(name, _)| name));
         }
@@ -61,7 +61,7 @@ fn collect(value: &Value, names: &mut Vec<String>) {
     }
 }
 
-/// Returns whether a string refers to a variable.
+/// Returns whether a string refers to an environment variable.
 #[must_use]
 pub fn has_variable(text: &str) -> bool {
     text.replace("$${", "").contains("${")
@@ -70,7 +70,7 @@ pub fn has_variable(text: &str) -> bool {
 /// The variables that were expanded in a file.
 #[derive(Debug, Default)]
 pub(crate) struct Expansion {
-    /// Names of the variables.
+    /// Names of the expanded variables, sorted.
     pub(crate) variables: Vec<String>,
     /// Names and values of the variables that look like secrets.
     pub(crate) secrets: Vec<(String, SecretString)>,
@@ -101,7 +101,7 @@ fn expand_text(text: &str, look_up: &dyn Fn(&str) -> Option<String>) -> Result<E
         let value = look_up(name).filter(|value| !value.is_empty()).or_else(|| default.map(str::to_owned));
         let Some(value) = value else {
             let error = FieldError::new("", format!("environment variable `{name}` is not set"));
-            return Err(error.hint(format!("set it before you start helve, or write a default: `${{{name}:-default}}`")));
+            return Err(error.hint(format!("set `{name}` before you start Helve, or write a default: `${{{name}:-default}}`")));
         };
         expanded.push_str(&value);
         used.push((name.to_owned(), value));

@@ -1,4 +1,4 @@
-//! One YAML file of a project: its text, its values and their positions.
+//! Reads a YAML file of a project, deserialises it, and reports errors with their positions.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::yaml::{self, Node};
 
-/// One YAML file of a project, as written. [`ProjectFile::pass`] decides which of its values may be used.
+/// A YAML file of a project, before it is known whether a person trusts it. [`ProjectFile::pass`] returns the fields that may be used.
 #[derive(Debug, Clone)]
 pub struct ProjectFile {
     path: Arc<str>,
@@ -28,10 +28,10 @@ pub struct ProjectFile {
 }
 
 impl ProjectFile {
-    /// Reads a file; `path` is relative to the project folder.
+    /// Reads and parses a file. `path` is relative to the project folder `root`.
     ///
     /// # Errors
-    /// If the file cannot be read or is not valid YAML.
+    /// Returns an error if the file cannot be read or is not valid YAML.
     pub fn open(root: &Path, path: &Arc<str>) -> Result<Self, Box<Diagnostic>> {
         let text = read_inside(root, &root.join(&**path), yaml::MAX_BYTES as u64)
             .map_err(|error| Box::new(Diagnostic::in_file(Severity::Error, path, format!("cannot read file: {error}"))))?;
@@ -43,7 +43,7 @@ impl ProjectFile {
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// If the text is not valid YAML.
+    /// Returns an error if the text is not valid YAML.
     pub fn parse(path: &Arc<str>, text: &str) -> Result<Self, Box<Diagnostic>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let node = yaml::read(text).map_err(|error| {
@@ -54,19 +54,19 @@ impl ProjectFile {
         Ok(Self { path: path.clone(), text: text.into(), node, has_references, secrets: Vec::new() })
     }
 
-    /// The path relative to the project folder.
+    /// Returns the path relative to the project folder.
     #[must_use]
     pub fn path(&self) -> &Arc<str> {
         &self.path
     }
 
-    /// The text of the file.
+    /// Returns the text of the file.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Adds the secrets that were expanded in the file to a redactor.
+    /// Adds secrets from expanded environment variables to a redactor.
     pub fn teach(&self, redactor: &Redactor) {
         for (variable, secret) in &self.secrets {
             redactor.add_from(&format!("env:{variable}"), [secret.clone()]);
@@ -79,22 +79,22 @@ impl ProjectFile {
         self.node.has(field)
     }
 
-    /// The content as JSON.
+    /// Returns the content as JSON.
     #[must_use]
     pub fn value(&self) -> Value {
         self.node.value()
     }
 
-    /// Deserialises the content. The JSON Schema of the type finds most mistakes, because it can tell where each one is.
+    /// Deserialises the content as a `T`. Checks it against the JSON Schema of `T` first, because schema errors have positions.
     ///
     /// # Errors
-    /// A diagnostic of the first mistake.
+    /// Returns a diagnostic of the first error.
     pub fn read<T: DeserializeOwned + JsonSchema + 'static>(&self) -> Result<T, Box<Diagnostic>> {
         let value = self.node.value();
         let problems = schema_of::<T>().check(&value);
         let is_vague = |problem: &Problem| problem.expected.contains("allowed forms");
-        // For a field that allows several forms, serde's message is better: it knows which form was meant.
-        // A misspelled field often causes a missing one, so it is reported first.
+        // For a field that allows several forms, serde's message is better, because serde knows which form was meant.
+        // Report a misspelled field before a missing one, because it is often the cause.
         let clear = problems.iter().filter(|problem| !is_vague(problem));
         if let Some(problem) = clear.clone().find(|problem| problem.hint.is_some()).or_else(|| clear.clone().next()) {
             return Err(Box::new(self.diagnose(Severity::Error, &in_words(problem))));
@@ -111,7 +111,7 @@ impl ProjectFile {
         })
     }
 
-    /// Makes a diagnostic of a mistake in a field.
+    /// Creates a diagnostic from an error in a field.
     #[must_use]
     pub fn diagnose(&self, severity: Severity, error: &FieldError) -> Diagnostic {
         let diagnostic = Diagnostic::in_file(severity, &self.path, &error.message).at(self.node.locate(&error.path), &self.text);
@@ -120,11 +120,11 @@ impl ProjectFile {
     }
 }
 
-/// Reads a regular file inside a folder, up to a maximum size. A symbolic link must not lead out of the folder, and a pipe or device
-/// must not block the reader.
+/// Reads a regular file inside the folder `root`, which must be a canonical path.
 ///
 /// # Errors
-/// If it is not such a file, or too large.
+/// Returns an error if the file cannot be read, is outside the folder (also through a symbolic link), is not a regular file (a pipe or
+/// device could block), or is larger than `most` bytes.
 pub fn read_inside(root: &Path, path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     use std::io::{Error, Read};
     let path = path.canonicalize()?;
@@ -142,13 +142,13 @@ pub fn read_inside(root: &Path, path: &Path, most: u64) -> std::io::Result<Vec<u
     Ok(bytes)
 }
 
-/// The schema of a type, compiled once.
+/// Returns the JSON Schema of a type, and compiles it only once.
 fn schema_of<T: JsonSchema + 'static>() -> Schema {
     static SCHEMAS: LazyLock<Mutex<HashMap<TypeId, Schema>>> = LazyLock::new(Mutex::default);
     SCHEMAS.lock().entry(TypeId::of::<T>()).or_insert_with(Schema::of::<T>).clone()
 }
 
-/// The message for a schema violation in a file.
+/// Converts a schema violation to an error about a field.
 fn in_words(problem: &Problem) -> FieldError {
     let field = field_name(&problem.path);
     let is_unknown = problem.got == "an unknown argument";
@@ -162,7 +162,7 @@ fn in_words(problem: &Problem) -> FieldError {
     FieldError { path: problem.path.clone(), message, hint: problem.hint.clone().or_else(known) }
 }
 
-/// The field at a JSON pointer, as in `models.house.price`.
+/// Converts a JSON pointer to a dotted name, such as `models.house.price`.
 fn field_name(pointer: &str) -> String {
     pointer.trim_start_matches('/').replace('/', ".")
 }

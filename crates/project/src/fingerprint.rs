@@ -6,14 +6,14 @@ use std::time::SystemTime;
 
 use crate::discover::{CONFIGS, FOLDERS};
 
-/// Names, sizes and modification times of a project's files. If two fingerprints are equal, nothing changed.
+/// Names, sizes and modification times of a project's files. If two fingerprints are equal, the files have not changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fingerprint {
     files: Vec<(String, u64, Option<SystemTime>)>,
 }
 
 impl Fingerprint {
-    /// Takes the fingerprint of a list of files.
+    /// Creates the fingerprint of a list of files.
     #[must_use]
     pub fn of_files(files: &[PathBuf]) -> Self {
         let mut fingerprint = Self::default();
@@ -23,7 +23,7 @@ impl Fingerprint {
         fingerprint
     }
 
-    /// Takes the fingerprint of a project: its files, and the files beside them.
+    /// Creates the fingerprint of a project: of its settings file, and of all files in the folders that Helve reads.
     #[must_use]
     pub fn of(root: &Path) -> Self {
         let root = &root.canonicalize().unwrap_or_else(|_| root.to_owned());

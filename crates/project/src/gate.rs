@@ -1,7 +1,7 @@
-//! The trust gate of a project's files. While a file is not trusted, only names, descriptions and rules that tighten permissions take
-//! effect; tools are listed as written but do not run, every other field is ignored, and `${NAME}` is not expanded.
+//! The trust gate of project files: decides which fields take effect. If a file is not trusted, only names, descriptions and rules that
+//! tighten permissions take effect. Its tools are listed but do not run, all other fields are ignored, and `${NAME}` is not expanded.
 //!
-//! The table below lists the fields known to be harmless. Any other field is sealed and needs trust.
+//! The function [`access`] lists the fields that are known to be harmless. All other fields need trust.
 
 use serde_json::{Map, Value};
 
@@ -10,25 +10,25 @@ use crate::discover::FileKind;
 use crate::environment;
 use crate::file::ProjectFile;
 
-/// Whether a person trusts the contents of a file. Settings, agents and tool sets are trusted together; each tool or server on its own.
+/// The state of the trust gate for a file. Settings, agents and tool sets are trusted together; each tool or server separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// Not trusted, or changed since.
+    /// The file is not trusted, or has changed since it was trusted.
     Closed,
-    /// Trusted with exactly these contents.
+    /// The file is trusted with exactly its current contents.
     Open,
 }
 
-/// What happens to a field while its file is not trusted.
+/// How a field is treated before its file is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FieldAccess {
-    /// Used. Names, and text for models and people, which may change without renewing trust.
+    /// The field takes effect: a name, or text for models and people. Changing it does not require trusting the file again.
     Free,
-    /// Used, because it can only restrict; a change needs new trust.
+    /// The field takes effect, because it can only restrict. Changing it requires trusting the file again.
     Tightening,
-    /// Used as written to describe a tool; a change needs new trust.
+    /// The field is used unexpanded to list a tool that does not run yet. Changing it requires trusting the file again.
     Offered,
-    /// Ignored until the file is trusted.
+    /// The field is ignored until the file is trusted.
     Sealed,
 }
 
@@ -46,14 +46,15 @@ fn access(kind: FileKind, field: &str) -> FieldAccess {
     }
 }
 
-/// Returns whether models read the value at this pointer. Variables in it are not expanded, because their values would end up in prompts.
+/// Returns whether models read the value at this JSON pointer. Variables in such a value are not expanded, because prompts would contain
+/// their values.
 fn is_read_by_models(kind: FileKind, pointer: &str) -> bool {
     let field = pointer.split('/').nth(1).unwrap_or_default();
     match access(kind, field) {
         FieldAccess::Free | FieldAccess::Tightening => true,
         FieldAccess::Sealed => false,
         FieldAccess::Offered => match field {
-            // `tools` overrides names, descriptions and default arguments of a server's tools.
+            // `tools` overrides names, descriptions and default arguments of an MCP server's tools.
             "name" | "prefix" | "parameters" | "output" | "result" | "tools" => true,
             _ => false,
         },
@@ -61,10 +62,10 @@ fn is_read_by_models(kind: FileKind, pointer: &str) -> bool {
 }
 
 impl ProjectFile {
-    /// The part of the file that the gate lets through. Variables are expanded if the gate is open.
+    /// Returns the file with the fields that the gate allows. Expands environment variables if the gate is open.
     ///
     /// # Errors
-    /// If a variable is not set, or a reference is not closed.
+    /// Returns an error if a variable is not set, or a reference is not closed.
     pub fn pass(&self, kind: FileKind, gate: Gate) -> Result<Self, Box<Diagnostic>> {
         let mut passed = self.clone();
         let wrong = |error| Box::new(self.diagnose(Severity::Error, &error));
@@ -82,18 +83,18 @@ impl ProjectFile {
         Ok(passed)
     }
 
-    /// The variables that the file reads once it is trusted.
+    /// Returns the environment variables that are expanded when the file is trusted.
     #[must_use]
     pub fn variables(&self, kind: FileKind) -> Vec<String> {
         if !self.has_references {
             return Vec::new();
         }
         let expands = |pointer: &str| !is_read_by_models(kind, pointer);
-        // An unclosed reference is reported when the file passes the gate.
+        // `pass` reports a reference that is not closed.
         environment::expand(&mut self.node.clone(), &expands, &|_| Some("set".to_owned())).map(|used| used.variables).unwrap_or_default()
     }
 
-    /// The fields that a person must agree to.
+    /// Returns the fields that trust covers: a change to one of them requires trusting the file again.
     #[must_use]
     pub fn counted(&self, kind: FileKind) -> Map<String, Value> {
         let Value::Object(mut fields) = self.node.value() else { return Map::new() };
@@ -101,13 +102,13 @@ impl ProjectFile {
         fields
     }
 
-    /// The fields that are ignored until the file is trusted.
+    /// Returns the names of the fields that are ignored until the file is trusted.
     #[must_use]
     pub fn sealed(&self, kind: FileKind) -> Vec<String> {
         self.node.keys().filter(|field| access(kind, field) == FieldAccess::Sealed).map(ToOwned::to_owned).collect()
     }
 
-    /// JSON pointers of texts for models that contain a variable reference, which is not expanded.
+    /// Returns JSON pointers to texts for models that contain a reference to a variable. Such references are not expanded.
     #[must_use]
     pub fn unexpanded(&self, kind: FileKind) -> Vec<String> {
         if !self.has_references {

@@ -1,6 +1,6 @@
-//! The project folder: which files it has, what they contain, what is wrong with them, and whether the user trusts it.
+//! Project folders: finds and parses their files, reports errors as diagnostics, and manages trust.
 //!
-//! This crate reads files and checks their shape. The crate of each source knows what its tool files mean.
+//! This crate reads YAML and checks its structure. The crate of each source interprets its own tool files.
 
 mod config;
 mod diagnostic;

@@ -1,5 +1,5 @@
-//! The user's state folder, for what a project must not decide itself: trust, pins, grants. Only its owner may read it, and a file that
-//! another user could have written is refused.
+//! The user's state folder, for decisions that a project must not make itself: trust, pins, grants. Only its owner can read it. Helve
+//! rejects files that another user could have written.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use helve_core::Digest;
 use helve_files::FileError;
 use serde_json::json;
 
-/// Maximum size of a state file.
+/// Maximum size of a state file, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
-/// Contains one folder per project.
+/// The folder in the state folder that contains one folder for each project.
 const PROJECTS: &str = "projects";
-/// In a project's state folder, records the path of the project.
+/// The file in a project's state folder that records the path of the project.
 const FOLDER: &str = "folder.json";
 /// Number of digest characters in the name of a project's state folder.
 const KEY_LENGTH: usize = 32;
@@ -26,32 +26,32 @@ pub enum StateError {
     /// Neither `HELVE_STATE_DIR` nor a home folder is set.
     #[error("no state folder: set HELVE_STATE_DIR or HOME")]
     Nowhere,
-    /// An I/O error.
-    #[error("cannot use Helve's state in {path}: {error}")]
+    /// A file or folder cannot be read or written.
+    #[error("cannot use Helve's state folder: {path}: {error}")]
     Io {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: String,
-        /// The error.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// Another user could have created or changed a file or folder.
-    #[error("Helve's state is not safe to use: {path} {reason}")]
+    #[error("Helve's state folder is not safe to use: {path} {reason}")]
     Refused {
-        /// The file or folder.
+        /// The path of the file or folder.
         path: String,
-        /// What is wrong with it, and what to do.
+        /// What is wrong with the file or folder, and how to fix it.
         reason: String,
     },
-    /// A file does not contain what it should.
+    /// A state file is not valid.
     #[error("Helve's state file {path} is damaged (line {line}, column {column}); {advice}")]
     Damaged {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// The line of the first mistake.
+        /// The line of the first error.
         line: usize,
-        /// The column of the first mistake.
+        /// The column of the first error.
         column: usize,
-        /// What to do.
+        /// What the user can do.
         advice: &'static str,
     },
 }
@@ -71,12 +71,12 @@ impl From<FileError> for StateError {
 pub struct StateFolder(PathBuf);
 
 impl StateFolder {
-    /// The state folder of the current user: `HELVE_STATE_DIR`, else `helve` in the XDG state folder.
+    /// Returns the state folder of the current user: `HELVE_STATE_DIR`, else `helve` in the XDG state folder.
     ///
     /// # Errors
-    /// If the environment names neither it nor a home folder.
+    /// Returns an error if none of `HELVE_STATE_DIR`, `XDG_STATE_HOME` and `HOME` is an absolute path.
     pub fn of_user() -> Result<Self, StateError> {
-        // A relative path would depend on the working folder, which may belong to someone else.
+        // A relative path would depend on the working directory, which may belong to another user.
         let set = |name: &str| helve_core::environment::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = set("HELVE_STATE_DIR")
             .or_else(|| set("XDG_STATE_HOME").map(|state| state.join("helve")))
@@ -84,26 +84,25 @@ impl StateFolder {
         folder.map(Self).ok_or(StateError::Nowhere)
     }
 
-    /// A folder of your choice.
+    /// Uses `folder` as the state folder.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
     }
 
-    /// The path of a file in the folder.
+    /// Returns the path of a file in the state folder.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// The folder of a project's own state, outside the project. Created if missing.
+    /// Returns the folder for the state of a project, which is outside the project. Creates the folder if it is missing.
     ///
-    /// Its name derives from the project's path, so nothing is lost if inode numbers change, as on network file systems. A project that is
-    /// moved starts afresh. A project that takes another one's path finds what that one left behind, and pending work there still runs only
-    /// if trusted or approved.
+    /// The name of the folder is a digest of the project's path. A project that is moved starts with an empty state. A project at the path
+    /// of an earlier one gets the state of that project; pending work in this state still runs only if it is trusted or approved.
     ///
     /// # Errors
-    /// If the project folder does not exist, or the state folder cannot be used.
+    /// Returns an error if the project folder does not exist, or the state folder cannot be used.
     pub fn folder_of(&self, project: &Path) -> Result<PathBuf, StateError> {
         let project = project.canonicalize().map_err(|error| io_error(project, error))?;
         let mut key = Digest::of([project.as_os_str().as_encoded_bytes()]).to_string();
@@ -121,10 +120,10 @@ impl StateFolder {
         Ok(folder)
     }
 
-    /// Locks the state folder against other writers until the returned file is dropped.
+    /// Locks the state folder until the returned file is dropped. Waits if another writer holds the lock.
     ///
     /// # Errors
-    /// On an I/O error, or if other users may write to the folder.
+    /// Returns an error if an I/O operation fails, or other users may write to the folder.
     pub fn lock(&self) -> Result<File, StateError> {
         self.ensure()?;
         let path = self.0.join("lock");
@@ -133,10 +132,10 @@ impl StateFolder {
         Ok(file)
     }
 
-    /// Reads a file. Returns `None` if it does not exist.
+    /// Reads a file in the state folder. Returns `None` if the file does not exist.
     ///
     /// # Errors
-    /// If the file exists and cannot be read, or other users may write to it or to the folder.
+    /// Returns an error if the file exists and cannot be read, or other users may write to the file or the folder.
     pub fn read(&self, name: &str) -> Result<Option<String>, StateError> {
         if !self.exists()? {
             return Ok(None);
@@ -144,16 +143,16 @@ impl StateFolder {
         Ok(helve_files::read(&self.0.join(name), MAX_FILE_BYTES)?)
     }
 
-    /// Replaces a file atomically; only its owner can read it.
+    /// Replaces a file in the state folder atomically. Only its owner can read the file.
     ///
     /// # Errors
-    /// On an I/O error, or if other users may write to the folder.
+    /// Returns an error if an I/O operation fails, or other users may write to the folder.
     pub fn write(&self, name: &str, text: &str) -> Result<(), StateError> {
         self.ensure()?;
         replace(&self.0, name, text)
     }
 
-    /// Creates the folder, or checks the existing one.
+    /// Creates the state folder, or checks the existing one.
     fn ensure(&self) -> Result<(), StateError> {
         if !self.exists()? {
             helve_files::create_folder(&self.0)?;
@@ -162,8 +161,8 @@ impl StateFolder {
         Ok(())
     }
 
-    /// Returns whether the folder exists. It must belong to the user, and no other user may write to it. The user may have replaced it by a
-    /// symbolic link; the target is checked.
+    /// Returns whether the state folder exists. Fails if the folder belongs to another user, or other users may write to it. If the path
+    /// is a symbolic link, checks its target.
     fn exists(&self) -> Result<bool, StateError> {
         match self.0.canonicalize() {
             Ok(folder) => Ok(helve_files::own_folder(&folder)?),
@@ -173,13 +172,13 @@ impl StateFolder {
     }
 }
 
-/// Replaces a file atomically.
+/// Replaces a file atomically, with a temporary file that is renamed.
 fn replace(folder: &Path, name: &str, text: &str) -> Result<(), StateError> {
-    /// Distinguishes temporary files of concurrent writes in one process.
+    /// A counter for the names of temporary files, so that concurrent writes in one process do not conflict.
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let path = folder.join(name);
     let temporary = folder.join(format!(".{name}.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-    // A previous process with the same id may have left it behind.
+    // An earlier process with the same id may have left the temporary file.
     let _ = fs::remove_file(&temporary);
     let mut file = helve_files::create(&temporary)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, &path));

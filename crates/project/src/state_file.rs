@@ -1,4 +1,4 @@
-//! A JSON file in the state folder that several processes read and change.
+//! A JSON file in the state folder that several processes can read and change.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
@@ -8,16 +8,16 @@ use serde::de::DeserializeOwned;
 
 use crate::state::{StateError, StateFolder};
 
-/// What to do with a file whose content cannot be read as expected.
+/// What to do if the content of a file cannot be deserialised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDamage {
-    /// Return [`StateError::Damaged`] with this advice, and leave the file alone.
+    /// Return [`StateError::Damaged`] with this advice, and keep the file.
     Refuse(&'static str),
-    /// Treat the file as empty and overwrite it with the next change. For files that can be rebuilt.
+    /// Treat the file as empty, and overwrite it with the next change. For files that can be rebuilt.
     StartEmpty,
 }
 
-/// A JSON file in the state folder. A missing file counts as `T::default()`.
+/// A JSON file in the state folder that contains a `T`. A missing file counts as `T::default()`.
 #[derive(Debug, Clone)]
 pub struct StateFile<T> {
     folder: StateFolder,
@@ -27,22 +27,23 @@ pub struct StateFile<T> {
 }
 
 impl<T: Default + Serialize + DeserializeOwned> StateFile<T> {
-    /// The file of this name.
+    /// Creates a value for the file `name`. Does not open the file.
     #[must_use]
     pub fn new(folder: StateFolder, name: &'static str, on_damage: OnDamage) -> Self {
         Self { folder, name, on_damage, content: PhantomData }
     }
 
-    /// The path of the file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.path(self.name)
     }
 
-    /// Reads the file. Writers replace it atomically, so no lock is needed.
+    /// Reads the file without a lock, because writers replace the file atomically.
     ///
     /// # Errors
-    /// If the file cannot be read, another user could have written it, or it is damaged. Never with [`OnDamage::StartEmpty`].
+    /// Returns an error if the file cannot be read, another user could have written it, or it is damaged. With [`OnDamage::StartEmpty`],
+    /// never returns an error.
     pub fn load(&self) -> Result<T, StateError> {
         match (self.read(), self.on_damage) {
             (Err(_), OnDamage::StartEmpty) => Ok(T::default()),
@@ -50,11 +51,10 @@ impl<T: Default + Serialize + DeserializeOwned> StateFile<T> {
         }
     }
 
-    /// Reads the file, changes its content and replaces the file, all under the lock of the state folder. If nothing changed, nothing is
-    /// written.
+    /// Locks the state folder, reads the file, changes its content with `change`, and replaces the file if the content has changed.
     ///
     /// # Errors
-    /// As [`load`](Self::load), and if the file cannot be locked or written.
+    /// Returns the errors of [`load`](Self::load), and an error if the file cannot be locked or written.
     pub fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R, StateError> {
         let _lock = self.folder.lock()?;
         let mut content = self.load()?;
@@ -71,7 +71,7 @@ impl<T: Default + Serialize + DeserializeOwned> StateFile<T> {
         let Some(text) = self.folder.read(self.name)? else { return Ok(T::default()) };
         serde_json::from_str(&text).map_err(|error| {
             let advice = if let OnDamage::Refuse(advice) = self.on_damage { advice } else { "remove it" };
-            // The parser's message may quote the content, which may be secret. Its position does not.
+            // Report only the position: the parser's message may quote the content, which may be secret.
             StateError::Damaged { path: self.path().display().to_string(), line: error.line(), column: error.column(), advice }
         })
     }

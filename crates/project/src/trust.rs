@@ -1,4 +1,4 @@
-//! Trust in project folders. A person decides, and the decision covers exactly what they were shown.
+//! Trust in project folders: stores which capabilities of a folder a person has trusted, each with a digest.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,27 +12,28 @@ use crate::state_file::{OnDamage, StateFile};
 
 const FILE: &str = "trust.json";
 
-/// Something that a folder may do once a person trusts it.
+/// Something that a project folder can do after a person trusts it: a tool, a server or a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capability {
     /// Name of the tool, server or setting.
     pub name: String,
-    /// What it does: the command line, or the URL and what is sent there.
+    /// What the capability does: the command line, or the URL and the data that is sent to it.
     pub what: String,
-    /// The file that defines it.
+    /// The file that defines the capability.
     pub file: String,
-    /// Digest of everything that decides what it does: the definition, and the files it names.
+    /// Digest of everything that determines what the capability does: the definition, and the files that it names.
     pub digest: Digest,
-    /// The fields of the definition without secrets, for display; only the digest is compared.
+    /// The fields of the definition without secrets, for display. Only the digest is compared.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
-    /// The files it depends on, such as scripts, with their digests; `None` if a file cannot be read.
+    /// The files that the capability depends on, such as scripts, with their digests; `None` if a file cannot be read.
     #[serde(default)]
     pub files: BTreeMap<String, Option<Digest>>,
-    /// What the digest does not cover, as text for people.
+    /// Descriptions of what the digest does not cover, for people.
     #[serde(default)]
     pub uncovered: Vec<String>,
-    /// Whether it is a setting of the whole folder. Without a setting the folder might do more, so removing one is a change.
+    /// Whether the capability is a setting of the whole folder. Removing a setting also counts as a change, because the folder might do
+    /// more without it.
     #[serde(default)]
     pub is_setting: bool,
 }
@@ -43,48 +44,48 @@ impl Capability {
     }
 }
 
-/// How a capability differs from the one a person agreed to.
+/// How a capability differs from the trusted one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CapabilityChange {
-    /// It is new.
+    /// The capability is new.
     New,
-    /// Its definition or a file it names has changed.
+    /// The definition of the capability, or a file that it names, has changed.
     Changed {
-        /// The changed files; the defining file is included if it changed.
+        /// The changed files, including the defining file if it has changed.
         files: Vec<String>,
-        /// The changed fields.
+        /// The fields of the definition that have changed.
         fields: Vec<FieldChange>,
     },
 }
 
-/// A field that has changed since a person agreed to it.
+/// A field of a definition that has changed since a person trusted it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldChange {
-    /// The field.
+    /// The name of the field.
     pub field: String,
-    /// The value agreed to; `None` if the field is new.
+    /// The trusted value; `None` if the field is new.
     pub before: Option<String>,
     /// The current value; `None` if the field was removed.
     pub now: Option<String>,
 }
 
-/// The trust in a folder.
+/// The state of trust in a project folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// It contains nothing that needs trust.
+    /// The folder contains nothing that needs trust.
     NotNeeded,
-    /// A person trusts its current contents.
+    /// A person trusts the current contents of the folder.
     Trusted,
-    /// A person trusts it, but some tools or servers are new or have changed. Those are disabled; the others work.
+    /// A person trusts the folder, but some tools or servers are new or have changed. Only those are disabled.
     Partly,
-    /// A person trusted it, but its settings or all of its capabilities have changed since. Everything is disabled.
+    /// A person trusted the folder, but its settings or all of its capabilities have changed since. All capabilities are disabled.
     Changed,
-    /// No decision was made.
+    /// No person has decided about the folder.
     Unknown,
 }
 
 impl Trust {
-    /// Returns whether the folder's settings apply, and the tools and servers that a person agreed to are enabled.
+    /// Returns whether the folder's settings apply, and its trusted tools and servers are enabled.
     #[must_use]
     pub fn allows(self) -> bool {
         matches!(self, Self::NotNeeded | Self::Trusted | Self::Partly)
@@ -101,13 +102,15 @@ pub struct TrustStore {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct TrustDecision {
     at: Timestamp,
-    /// Empty in files of earlier versions, which checked less; those folders need new trust.
+    /// The trusted capabilities. Empty if an earlier version of Helve, which checked less, wrote the file; then the folder must be trusted
+    /// again.
     #[serde(default)]
     capabilities: Vec<Capability>,
 }
 
 impl TrustDecision {
-    /// Settings are trusted together or not at all: one that was added or removed may loosen the others.
+    /// Compares the trusted capabilities with the current ones. Settings are trusted only together, because a setting that was added or
+    /// removed may loosen the others.
     fn trust(&self, now: &[Capability]) -> Trust {
         let known = |list: &[Capability], one: &Capability| list.iter().any(|other| other.is_same(one));
         let settings_hold = now.iter().filter(|one| one.is_setting).all(|one| known(&self.capabilities, one))
@@ -123,23 +126,23 @@ impl TrustDecision {
 }
 
 impl TrustStore {
-    /// Reads the decisions.
+    /// Reads the trust decisions from the state folder.
     ///
     /// # Errors
-    /// If the state folder cannot be read or its file is damaged. Nothing is trusted then.
+    /// Returns an error if the state folder cannot be read or the file is damaged. Callers must then trust no folder.
     pub fn open(state: StateFolder) -> Result<Self, StateError> {
         let file = StateFile::new(state, FILE, OnDamage::Refuse("remove it and trust your folders again"));
         let folders = file.load()?;
         Ok(Self { file, folders })
     }
 
-    /// The path of the file with the decisions.
+    /// Returns the path of the file with the trust decisions.
     #[must_use]
     pub fn file(state: &StateFolder) -> PathBuf {
         state.path(FILE)
     }
 
-    /// Returns whether a folder is trusted with its current capabilities.
+    /// Returns the state of trust in a folder with these current capabilities.
     #[must_use]
     pub fn of(&self, folder: &Path, capabilities: &[Capability]) -> Trust {
         match self.folders.get(&key(folder)) {
@@ -149,7 +152,7 @@ impl TrustStore {
         }
     }
 
-    /// How a capability differs from the one a person agreed to. Returns `None` if it is the same.
+    /// Returns how a capability differs from the trusted one, or `None` if both are the same.
     #[must_use]
     pub fn change(&self, folder: &Path, capability: &Capability) -> Option<CapabilityChange> {
         let before = self.folders.get(&key(folder)).map(|decision| decision.capabilities.as_slice()).unwrap_or_default();
@@ -176,7 +179,7 @@ impl TrustStore {
         Some(CapabilityChange::Changed { files, fields })
     }
 
-    /// The settings that a person agreed to and that no longer exist.
+    /// Returns the trusted settings that no longer exist.
     #[must_use]
     pub fn missing(&self, folder: &Path, capabilities: &[Capability]) -> Vec<Capability> {
         let before = self.folders.get(&key(folder)).map(|decision| decision.capabilities.as_slice()).unwrap_or_default();
@@ -187,7 +190,7 @@ impl TrustStore {
     /// Trusts a folder with exactly these capabilities.
     ///
     /// # Errors
-    /// If the decision cannot be written.
+    /// Returns an error if the decision cannot be written.
     pub fn trust(&mut self, folder: &Path, capabilities: &[Capability]) -> Result<(), StateError> {
         self.decide(folder, |_| capabilities.to_vec())
     }
@@ -195,16 +198,16 @@ impl TrustStore {
     /// Trusts a folder with these capabilities in addition to those already trusted.
     ///
     /// # Errors
-    /// If the decision cannot be written.
+    /// Returns an error if the decision cannot be written.
     pub fn trust_more(&mut self, folder: &Path, capabilities: &[Capability]) -> Result<(), StateError> {
         let is_replaced = |one: &Capability| capabilities.iter().any(|other| other.name == one.name && other.file == one.file);
         self.decide(folder, |before| before.into_iter().filter(|one| !is_replaced(one)).chain(capabilities.iter().cloned()).collect())
     }
 
-    /// Revokes the trust in a folder. Returns whether it was trusted.
+    /// Revokes the trust in a folder. Returns whether the folder was trusted.
     ///
     /// # Errors
-    /// If the decision cannot be written.
+    /// Returns an error if the decision cannot be written.
     pub fn revoke(&mut self, folder: &Path) -> Result<bool, StateError> {
         self.update(|folders| folders.remove(&key(folder)).is_some())
     }
@@ -227,7 +230,7 @@ fn key(folder: &Path) -> String {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     match folder.to_str() {
         Some(name) => name.to_owned(),
-        // Two different names may have the same lossy form.
+        // Add a digest, because two paths that are not UTF-8 may look the same when displayed.
         None => format!("{} {}", Digest::of([folder.as_os_str().as_encoded_bytes()]), folder.display()),
     }
 }

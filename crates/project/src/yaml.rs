@@ -1,7 +1,7 @@
-//! Reads YAML into a tree in which every value has a position, within limits.
+//! Parses YAML into a tree of values with positions.
 //!
-//! Project files are untrusted: an alias counts as much as the value it refers to, which stops alias bombs early, and a duplicate key is an
-//! error.
+//! Project files are untrusted, so size and depth are limited. An alias counts as much as the value that it refers to, which prevents
+//! alias bombs. A duplicate key is an error.
 
 mod node;
 mod scalar;
@@ -13,19 +13,22 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use self::node::{Content, Entry};
 pub use self::node::{Node, Position};
 
+/// Maximum size of a file, and of its strings after aliases are expanded, in bytes.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
+/// Maximum depth of nested lists and maps.
 const MAX_DEPTH: usize = 64;
+/// Maximum number of values after aliases are expanded.
 const MAX_NODES: usize = 50_000;
 
-/// Why a text was not accepted as YAML.
+/// An error in a YAML text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct YamlError {
-    /// The position of the mistake.
+    /// The position of the error.
     pub position: Position,
     /// What is wrong.
     pub message: String,
-    /// How to fix it.
+    /// How to fix the error.
     pub hint: Option<String>,
 }
 
@@ -40,10 +43,10 @@ impl YamlError {
     }
 }
 
-/// Reads one YAML document. An empty text is an empty map.
+/// Parses one YAML document. Returns an empty map for an empty text.
 ///
 /// # Errors
-/// If the text is not valid YAML, contains several documents, repeats a key or exceeds a limit.
+/// Returns an error if the text is not valid YAML, contains several documents, repeats a key or exceeds a limit.
 pub fn read(text: &str) -> Result<Node, YamlError> {
     let start = Position { line: 1, column: 1 };
     if text.len() > MAX_BYTES {
@@ -72,7 +75,7 @@ fn position(span: &Span) -> Position {
 fn syntax(text: &str, error: &saphyr_parser::ScanError) -> YamlError {
     let at = Position { line: error.marker().line(), column: error.marker().col() + 1 };
     let has_tab = |line: &&str| line.chars().take_while(|character| character.is_whitespace()).any(|character| character == '\t');
-    // The parser reports a tab in the indentation in many ways, often a line late, so look for the cause.
+    // The parser reports a tab in the indentation with various messages, often a line late, so look for a tab nearby.
     let near = text.lines().enumerate().skip(at.line.saturating_sub(3)).take(4).find(|(_, line)| has_tab(line));
     match near {
         Some((index, _)) => {
@@ -91,7 +94,7 @@ struct Builder {
     bytes: usize,
 }
 
-/// A list or map whose end was not read yet.
+/// A list or map whose end has not been parsed yet.
 struct OpenNode {
     position: Position,
     anchor: usize,

@@ -1,11 +1,11 @@
-//! Points at which tests crash the process. Without the feature `crash-points` they do nothing.
+//! Crash points: places at which tests crash the process. Without the feature `crash-points` they do nothing.
 
-/// All changes are made, and not committed.
+/// The crash point before a commit.
 pub(crate) const BEFORE: &str = "before";
-/// The changes are committed, and the caller does not know it yet.
+/// The crash point after a commit, before the caller gets the result.
 pub(crate) const AFTER: &str = "after";
 
-/// Whether the environment asks for a crash here, as in `HELVE_CRASH_AT=accept:before`.
+/// Returns whether the environment selects this crash point, as in `HELVE_CRASH_AT=accept:before`.
 #[cfg(feature = "crash-points")]
 pub(crate) fn is_chosen(transaction: &str, moment: &str) -> bool {
     static CHOSEN: std::sync::LazyLock<Option<String>> = std::sync::LazyLock::new(|| helve_core::environment::var("HELVE_CRASH_AT"));
@@ -17,7 +17,7 @@ pub(crate) const fn is_chosen(_: &str, _: &str) -> bool {
     false
 }
 
-/// Crashes here if the environment asks for it.
+/// Aborts the process if the environment selects this crash point.
 pub(crate) fn reach(transaction: &str, moment: &str) {
     if is_chosen(transaction, moment) {
         std::process::abort();

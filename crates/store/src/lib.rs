@@ -1,7 +1,7 @@
-//! Helve's durable store: the trait [`Store`](helve_core::Store), with an engine for one machine and one for many.
+//! Durable stores: the trait [`Store`](helve_core::Store), implemented with SQLite and with PostgreSQL.
 //!
-//! SQLite keeps the store in one file, with full durability and without a server: one thread writes, and commits all waiting changes at
-//! once (group commit). PostgreSQL serves processes on several machines, which take tasks from one queue.
+//! SQLite keeps the store in one file, without a server. One thread writes, and commits all waiting changes at once (group commit).
+//! PostgreSQL is for processes on several machines that take tasks from one queue.
 
 mod crash;
 #[cfg(feature = "postgres")]

@@ -1,10 +1,11 @@
-//! PostgreSQL: many processes on many machines, one server.
+//! A store in PostgreSQL, for processes on several machines.
 //!
-//! The transactions are those of `helve-core`: their rows are locked and loaded in one round trip, changed in memory, and written in the
-//! next. Tasks are accepted, claimed and finished in batches that share a transaction. Leases use the server's clock.
+//! The functions in `helve_core::store::transact` define the transactions. Each transaction locks and loads its rows in one round trip,
+//! changes them in memory, and writes them in the next. Tasks are accepted, claimed and finished in batches that share a transaction.
+//! Leases use the server's clock.
 //!
-//! Connections to other machines are encrypted and the server's certificate is verified, unless the URL says otherwise. The server's
-//! settings decide how durable a commit is; `synchronous_commit` must not be `off`.
+//! Connections to other machines use TLS and verify the server's certificate, unless the URL says otherwise. The server's settings
+//! decide how durable a commit is; `synchronous_commit` must not be `off`.
 
 mod address;
 mod batch;
@@ -65,10 +66,12 @@ impl std::fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a database by its URL, such as `postgres://user@host/name`. Creates the tables in the first schema of its search path.
+    /// Opens a database by its URL, such as `postgres://user@host/name`. Creates the tables, if they are missing, in the first schema of
+    /// the search path.
     ///
-    /// Servers on other machines must have TLS and a certificate for the host in the URL, from an authority that this machine trusts or
-    /// that `sslrootcert=FILE` names. `sslmode=disable` turns TLS off; `sslmode=prefer` does so if the server has none.
+    /// Connections to other machines use TLS. The server's certificate must match the host name in the URL and be issued by a CA that this
+    /// machine trusts, or by a CA in the file `sslrootcert=FILE`. `sslmode=disable` turns TLS off; `sslmode=prefer` uses TLS only if the
+    /// server supports it.
     ///
     /// # Errors
     /// Returns an error if the server cannot be reached, if its certificate cannot be verified, or if a newer version of Helve wrote the
@@ -79,7 +82,7 @@ impl PostgresStore {
         Ok(Self(Arc::new(Inner { thread, pool, notifier, accept, claim, finish })))
     }
 
-    /// Runs a transaction. It completes even if the returned future is dropped.
+    /// Runs a transaction, and notifies all processes. The transaction completes even if the returned future is dropped.
     fn change<I: Clone + Send + Sync + 'static, T: Send + 'static>(
         &self,
         name: &'static str,
@@ -91,12 +94,12 @@ impl PostgresStore {
         self.write(async move { transaction::write_one(&pool, name, keys, input, change).await })
     }
 
-    /// Runs work that writes, and notifies all processes.
+    /// Runs an operation that writes, and notifies all processes.
     fn write<T: Send + 'static>(&self, work: impl Future<Output = Result<T, StoreError>> + Send + 'static) -> Stored<'_, T> {
         self.notify_after(self.0.thread.run(work), |_| true)
     }
 
-    /// Waits for work, and notifies all processes if it changed something.
+    /// Waits for an operation, and notifies all processes if `changed` returns true for its result.
     fn notify_after<'a, T: Send + 'static>(
         &'a self,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -121,7 +124,7 @@ impl PostgresStore {
 
 type Parts = (Pool, Notifier, Batcher<NewTask, AcceptResult>, Batcher<ClaimRequest, Vec<Task>>, Batcher<Vec<Finish>, Vec<FinishResult>>);
 
-/// Connects, and starts the background tasks.
+/// Creates the connection pool, migrates the tables, and starts the background tasks.
 async fn connect(address: Address) -> Result<Parts, StoreError> {
     let pool = session::pool(address.clone())?;
     schema::migrate(&pool).await?;
@@ -159,7 +162,7 @@ impl Store for PostgresStore {
         let claimed = self.0.claim.send(ClaimRequest { holder: claim.holder, limit: claim.limit, tools });
         Box::pin(async move {
             let tasks = claimed.await?;
-            // Other processes do not wait for claims, and a worker that found nothing must not wake itself.
+            // Notify only this process, because others do not wait for claims; and only after a claim, or an idle worker would wake itself.
             if !tasks.is_empty() {
                 self.0.notifier.notify_here();
             }

@@ -1,4 +1,4 @@
-//! Columns and JSON texts of rows, as both engines store them.
+//! Conversions of columns and JSON texts, for both SQLite and PostgreSQL.
 
 use std::fmt::Display;
 
@@ -11,19 +11,19 @@ use serde::de::DeserializeOwned;
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 pub(crate) fn to_json(value: &impl Serialize) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| StoreError::Conflict(format!("cannot be written as JSON: {error}")))
+    serde_json::to_string(value).map_err(|error| StoreError::Conflict(format!("cannot serialise a record as JSON: {error}")))
 }
 
 pub(crate) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| damaged(&error))
 }
 
-/// A number that a column can hold.
+/// Converts a number to a column value. Numbers that are too large become `i64::MAX`.
 pub(crate) fn count<T: TryInto<i64>>(number: T) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
 
-/// A time in a column, in microseconds.
+/// Converts a column value, in microseconds since 1970, to a time.
 pub(crate) fn moment(microseconds: i64) -> Result<Timestamp> {
     Timestamp::from_microsecond(microseconds).map_err(|error| damaged(&error))
 }

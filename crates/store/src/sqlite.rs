@@ -1,7 +1,7 @@
-//! SQLite: one file, one writer thread with group commit, and one reader thread.
+//! A store in one SQLite file, with a writer thread that uses group commit, and a reader thread.
 //!
-//! Several processes may open the file. The one that holds a lock on a file beside it hands out tasks and recovers them. If it is
-//! killed, the system releases the lock and another process takes over at once.
+//! Several processes may open the file. Only the process that holds the lock on a lock file beside it claims and recovers tasks. If that
+//! process is killed, the operating system releases the lock, and another process can take over at once.
 
 mod cache;
 mod clock;
@@ -32,15 +32,15 @@ use self::rows::SqliteRows;
 use self::thread::DatabaseThread;
 use crate::crash;
 
-/// What a power failure may lose. A process that ends or is killed loses nothing.
+/// How much a power failure may lose. A process that ends or is killed loses nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing that was acknowledged.
+    /// A power failure loses no committed transaction.
     #[default]
     Full,
-    /// The last transactions.
+    /// A power failure may lose the last transactions.
     Normal,
-    /// Everything.
+    /// A power failure may lose or damage the whole store.
     Off,
 }
 
@@ -62,7 +62,7 @@ struct Inner {
     writer: DatabaseThread,
     reader: DatabaseThread,
     changes: watch::Sender<u64>,
-    /// The file whose lock lets this process hand out tasks.
+    /// The lock file. The process that holds its lock claims tasks.
     lock: PathBuf,
     claimer: Mutex<Option<Claimer>>,
 }
@@ -73,26 +73,27 @@ impl std::fmt::Debug for SqliteStore {
     }
 }
 
-/// The lock, and its holders. When the last one leaves, the lock is released.
+/// The lock that lets this process claim tasks, and the holders that use it. The lock is released when the last holder leaves.
 struct Claimer {
     _file: File,
     holders: HashSet<HolderId>,
 }
 
 impl SqliteStore {
-    /// Opens a file, and creates it if it is missing.
+    /// Opens a store file with full durability. Creates the file if it is missing.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be opened, is not a Helve store, was written by a newer version, or could come from another
-    /// user: it is a symbolic link, has several hard links, belongs to another user, or its tables are not those that Helve creates.
+    /// Returns an error if the file cannot be opened, is not a Helve store, or was written by a newer version of Helve. Also returns an
+    /// error if the file may come from another user: a symbolic link, a file with several hard links or another owner, or one with tables
+    /// that Helve does not create.
     pub fn open(file: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(file, Durability::Full)
     }
 
-    /// Like [`open`](Self::open), but with less durability. For tests that show what full durability is for.
+    /// Opens a store file like [`open`](Self::open), but with the given durability. This is for tests of power failures.
     ///
     /// # Errors
-    /// See [`SqliteStore::open`].
+    /// Returns the same errors as [`SqliteStore::open`].
     pub fn open_with(file: impl AsRef<Path>, durability: Durability) -> Result<Self, StoreError> {
         let file = paths::prepare(file.as_ref())?;
         let connection = schema::open(&file, durability)?;
@@ -106,7 +107,7 @@ impl SqliteStore {
         })))
     }
 
-    /// Runs a transaction. Its name is for tests that crash the process around the commit.
+    /// Runs a transaction, and notifies subscribers. `name` selects the crash points before and after the commit.
     fn change<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -115,8 +116,8 @@ impl SqliteStore {
         self.change_if(name, change, |_| true)
     }
 
-    /// Like [`change`](Self::change), but notifies of a change only if there was one. Otherwise a worker that finds nothing would wake
-    /// itself forever.
+    /// Runs a transaction like [`change`](Self::change), but notifies subscribers only if `changed` returns true for the result. Otherwise
+    /// an idle worker would wake itself forever.
     fn change_if<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -142,8 +143,8 @@ impl SqliteStore {
         Box::pin(self.0.reader.run(move |rows| rows.at_one_moment(&read)))
     }
 
-    /// Like [`change_if`](Self::change_if), if this process hands out tasks; else does nothing. `change` is told whether the process has
-    /// just started to hand them out.
+    /// Runs a transaction like [`change_if`](Self::change_if) if this process may claim tasks. Otherwise does nothing, and returns the
+    /// default. The second argument of `change` is whether the process has just acquired the lock.
     fn change_if_claiming<T: Default + Send + 'static>(
         &self,
         name: &'static str,
@@ -165,14 +166,15 @@ impl SqliteStore {
         self.change_if(name, change, changed)
     }
 
-    /// Whether this process hands out tasks, and if so, whether it has just started to. `None` if another process does.
+    /// Tries to acquire the lock for claiming tasks. Returns `None` if another process holds the lock; otherwise whether this process has
+    /// just acquired it.
     fn may_claim(&self, holder: HolderId) -> Result<Option<bool>, StoreError> {
         let mut claimer = self.0.claimer.lock();
         if let Some(claimer) = &mut *claimer {
             claimer.holders.insert(holder);
             return Ok(Some(false));
         }
-        // Any user who can open the file could hold the lock, and block all tasks.
+        // Open the file as private: any user who can open it could hold the lock, and block all tasks.
         let file = helve_files::open(&self.0.lock).map_err(paths::refused)?;
         match file.try_lock() {
             Ok(()) => {

@@ -1,7 +1,7 @@
-//! The catalogue of all tools: sources in order, duplicates resolved, one consistent snapshot at a time.
+//! The catalogue of all tools: orders sources, resolves duplicates, and provides consistent snapshots.
 //!
-//! The base, with the tools for everyone, is shared; tools of a device or a conversation are overlays. Tables are rebuilt
-//! on demand after a change, so a source that comes and goes costs nothing in between.
+//! All viewers share the base, which contains the tools for everyone; the tools of a device or a conversation are overlays. Tables are
+//! rebuilt on demand, so that changes of a source cost nothing until a snapshot is requested.
 
 mod entry;
 mod lookalike;
@@ -25,22 +25,22 @@ use self::toolkits::ToolkitCache;
 use crate::set::ToolSet;
 use crate::toolkit::{Selection, Toolkit, ToolkitError};
 
-/// The catalogue of all tools. Cheap to clone; clones share.
+/// The catalogue of all tools. Cheap to clone; clones share their contents.
 #[derive(Clone)]
 pub struct Catalogue {
     state: Arc<Mutex<State>>,
-    /// The tools from [`Catalogue::register`].
+    /// The tools added with [`Catalogue::register`].
     own: Arc<ListSource>,
-    /// Changes whenever a source is added or removed.
+    /// Notifies when a source is added or removed.
     membership: Arc<watch::Sender<()>>,
 }
 
-/// Who looks at the catalogue. A scoped source is visible only to its own device or conversation.
+/// The viewer of the catalogue. A scoped source is visible only to its own device or conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct View {
-    /// The device.
+    /// The device of the viewer, if any.
     pub device: Option<Arc<str>>,
-    /// The conversation.
+    /// The conversation of the viewer, if any.
     pub conversation: Option<ConversationId>,
 }
 
@@ -54,7 +54,7 @@ impl View {
     }
 }
 
-/// A source and its scope. Sources of two conversations may have the same id, and are still different sources.
+/// A source and its scope. Sources of two conversations may have the same id, but are different sources.
 pub type SourceKey = (Scope, SourceId);
 
 #[derive(Default)]
@@ -64,26 +64,26 @@ struct State {
     base: Arc<Table>,
     /// The tables of scoped sources, each with the base that it was built on.
     overlays: HashMap<SourceKey, (Arc<Table>, Arc<Table>)>,
-    /// Whether the base contains a removed source.
+    /// Whether the base still contains a removed source.
     stale: bool,
     toolkits: ToolkitCache,
 }
 
-/// A source and its last state.
+/// A source and its latest state.
 struct SourceSlot {
     rank: u32,
     source: Arc<dyn ToolSource>,
     scope: Scope,
     state: watch::Receiver<SourceState>,
-    /// Whether no table contains it yet.
+    /// Whether the source is not in any table yet.
     fresh: bool,
-    /// Whether it has ended, and its last state was read.
+    /// Whether the source has ended and its last state was read.
     ended: bool,
 }
 
 impl SourceSlot {
     fn take_change(&mut self) -> bool {
-        // A source that ended counts as changed once more: its last state may be a failure.
+        // A source that has ended counts as changed once more, because its last state may be a failure.
         let changed = self.state.has_changed().unwrap_or(!self.ended);
         self.ended = self.state.has_changed().is_err();
         std::mem::take(&mut self.fresh) || changed
@@ -111,12 +111,12 @@ impl Catalogue {
     ///
     /// # Errors
     /// If the tool's name, description or schema is invalid; [`SpecError::Duplicate`] if the program already registered a tool of this
-    /// name. If another source has a tool of the same name, the program's own tool takes precedence.
+    /// name. If another source has a tool of this name, the program's own tool takes precedence.
     pub fn register<Kind>(&self, tool: impl IntoTool<Kind>) -> Result<(), SpecError> {
         self.own.add(tool.into_tool()?)
     }
 
-    /// Adds several tools of this program, all or none: a value whose type has `#[tools]`, or a list, such as that of
+    /// Adds several tools of this program, all or none: a value whose type has `#[tools]`, or a list, such as the result of
     /// [`helve_core::function::linked`].
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Catalogue {
         self.add_source_at(u32::MAX, source);
     }
 
-    /// Adds a source at a rank: after sources of the same or a lower rank, before those of a higher one.
+    /// Adds a source at a rank: after sources of the same or a lower rank, before sources of a higher rank.
     pub fn add_source_at(&self, rank: u32, source: Arc<dyn ToolSource>) {
         let slot = SourceSlot { rank, scope: source.scope(), state: source.tools(), source, fresh: true, ended: false };
         let mut state = self.lock();
@@ -151,7 +151,7 @@ impl Catalogue {
         self.membership.send_replace(());
     }
 
-    /// The tools that a viewer sees now.
+    /// Returns the tools that a viewer sees now.
     #[must_use]
     pub fn snapshot(&self, view: &View) -> Snapshot {
         let mut state = self.lock();
@@ -161,13 +161,13 @@ impl Catalogue {
         Snapshot::new(base, overlays)
     }
 
-    /// A tool that is visible to everyone, by its name or its model name.
+    /// Returns a tool that is visible to everyone, by its name or its model name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<Entry>> {
         self.snapshot(&View::default()).get(name).cloned()
     }
 
-    /// The tools that are visible to everyone, in order.
+    /// Returns the tools that are visible to everyone, in order.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<Entry>> {
         self.snapshot(&View::default()).iter().cloned().collect()
@@ -185,7 +185,7 @@ impl Catalogue {
         }
     }
 
-    /// Returns whether a tool of this name may still appear: from a source that is not connected, or after approval by a person.
+    /// Returns whether a tool of this name may still appear: from a source that is not connected yet, or after a person approves it.
     #[must_use]
     pub fn may_appear(&self, name: &str) -> bool {
         self.lock().sources.iter().any(|slot| {
@@ -201,7 +201,7 @@ impl Catalogue {
         state.toolkits.clear();
     }
 
-    /// Defines a tool set; one of the same name is replaced.
+    /// Defines a tool set. It replaces a set of the same name.
     pub fn define_set(&self, set: ToolSet) {
         let mut state = self.lock();
         state.sets.retain(|known| known.name != set.name);
@@ -209,13 +209,13 @@ impl Catalogue {
         state.toolkits.clear();
     }
 
-    /// All tool sets, in the order of their definition.
+    /// Returns all tool sets, in the order of their definition.
     #[must_use]
     pub fn sets(&self) -> Vec<ToolSet> {
         self.lock().sets.clone()
     }
 
-    /// The tools of a set that are visible to everyone, in the set's order; `None` if there is no such set.
+    /// Returns the tools of a set that are visible to everyone, in the order of the set, or `None` if there is no such set.
     #[must_use]
     pub fn set(&self, name: &str) -> Option<Vec<Arc<Entry>>> {
         let set = self.lock().sets.iter().find(|set| *set.name == *name).cloned()?;
@@ -228,7 +228,7 @@ impl Catalogue {
         Some(tools)
     }
 
-    /// Resolves the tools that an agent may use now. Returns the same toolkit until something changes.
+    /// Resolves the tools that an agent may use now. Returns the same toolkit until the catalogue changes.
     ///
     /// # Errors
     /// If the selection names an unknown set, or a tool that no source can provide.
@@ -242,7 +242,7 @@ impl Catalogue {
         Ok(toolkit)
     }
 
-    /// Every tool that a viewer sees now, for a person or a program that is not an agent.
+    /// Returns a toolkit with every tool that a viewer sees now, for a person or a program that is not an agent.
     #[must_use]
     pub fn everything(&self, view: &View) -> Toolkit {
         let snapshot = self.snapshot(view);
@@ -255,10 +255,10 @@ impl Catalogue {
         toolkit
     }
 
-    /// Waits until a viewer's tools differ from an earlier snapshot, and returns the new one.
+    /// Waits until a viewer's tools differ from the snapshot `earlier`. Returns the new snapshot.
     pub async fn next(&self, view: &View, earlier: &Snapshot) -> Snapshot {
         loop {
-            // Subscribe before looking, so that no change is missed.
+            // Subscribe before taking the snapshot, so that no change is missed.
             let mut membership = self.membership.subscribe();
             let visible = |slot: &&SourceSlot| slot.scope == Scope::Global || view.sees(&slot.scope);
             let mut states: Vec<_> = self.lock().sources.iter().filter(visible).map(|slot| slot.state.clone()).collect();
@@ -291,7 +291,7 @@ impl Catalogue {
 impl State {
     fn refresh_base(&mut self) {
         let global = |slot: &&mut SourceSlot| slot.scope == Scope::Global;
-        // Not `any`: the change of every source must be taken, or it would count again.
+        // Not `any`: it would stop at the first change, and the other changes would count again later.
         let changes = self.sources.iter_mut().filter(global).map(SourceSlot::take_change).filter(|changed| *changed).count();
         if changes > 0 || std::mem::take(&mut self.stale) {
             let sources = self.sources.iter_mut().filter(global).map(|slot| (&*slot.source, &mut slot.state));
@@ -321,7 +321,7 @@ impl State {
     }
 }
 
-/// The error message for an unknown tool, with a suggestion.
+/// Returns the error message for an unknown tool, with a suggestion.
 pub(crate) fn unknown<'a>(name: &str, agent: Option<&str>, known: impl Iterator<Item = &'a str>) -> String {
     let shown = helve_core::printable::shorten(&helve_core::printable::escape_line(name), 80);
     let whose = agent.map(|agent| format!(" for agent `{agent}`")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `Debug` for types that may contain secrets: it shows names and ids, no arguments and no results.
+//! `Debug` for types that may contain secrets: shows names and ids, but no arguments and no results.
 
 use std::fmt::{Debug, Formatter, Result};
 

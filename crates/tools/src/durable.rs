@@ -1,4 +1,4 @@
-//! Calls that outlive the moment: the store as one process uses it, calls that wait for a person, and workers for the queue.
+//! Durable calls: the store as one process uses it, calls that wait for a person, and workers for the queue.
 
 mod approved;
 mod heartbeat;

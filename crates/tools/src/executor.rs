@@ -1,7 +1,7 @@
-//! The one path of a call, and the only place that knows the order of its layers. Its entry point is `call.rs`.
+//! The path of every call, and the only place that defines the order of the layers. The entry point is `call.rs`.
 //!
-//! **Admit, then attempt.** `admit` decides whether a call may run, without its tool: trace, validate, permit, cache,
-//! defer. `attempt` runs it: cache, retry, limit, timeout, check the output, the tool.
+//! `admit` decides whether a call may run, without running its tool: trace, validate, permit, cache, defer. Then `attempt` runs the call:
+//! cache, retry, limit, timeout, check the output, the tool.
 
 mod chains;
 mod options;
@@ -31,7 +31,7 @@ use crate::layers::trace::Trace;
 use crate::layers::{defer, secrets, trace, validate};
 use crate::toolkit::{Member, Toolkit};
 
-/// Maximum number of input requests of one call, so that every call ends.
+/// Maximum number of times that one call can request input, so that every call ends.
 const MAX_INPUT_REQUESTS: u32 = 10;
 
 /// Runs calls. Cheap to clone; clones share limits and cache.
@@ -52,15 +52,15 @@ struct Inner {
     chains: Chains,
 }
 
-/// The result of admission.
+/// The result of admitting a call.
 pub(crate) enum Admission {
     /// The call may run now.
     Ready(Prepared),
-    /// The call does not run now: it was refused, its result is cached, it is in the queue, or it needs approval.
+    /// The call does not run now: it was rejected, its result is cached, it is in the queue, or it needs approval.
     Decided(CallState),
 }
 
-/// A call that was validated and permitted, ready for one attempt.
+/// A validated and permitted call, ready for one attempt.
 pub(crate) struct Prepared {
     call: ToolCall,
     entry: Arc<Entry>,
@@ -93,7 +93,7 @@ impl Executor {
         executor
     }
 
-    /// The redactor that removes secrets.
+    /// Returns the redactor that removes secrets.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         self.0.trace.redactor()
@@ -104,13 +104,13 @@ impl Executor {
         self.0.permit.replace(policy);
     }
 
-    /// Maximum number of concurrent calls.
+    /// Returns the maximum number of concurrent calls.
     #[must_use]
     pub fn concurrency(&self) -> usize {
         self.0.concurrency
     }
 
-    /// The permission of a tool for a person who calls it; rules about arguments and agents are ignored.
+    /// Returns the permission of a tool for a person who calls it, without rules about arguments and agents.
     #[must_use]
     pub fn permission(&self, entry: &Entry) -> Permission {
         self.0.permit.usual(entry)
@@ -130,7 +130,7 @@ impl Executor {
         if let Err(error) = self.check(entry, &mut call, given.as_ref()) {
             return over(&call, Err(error));
         }
-        // The decision is bound to the arguments that were shown, not to those that the person wrote.
+        // The decision is bound to the arguments that the person saw, not to those that the person wrote.
         let shown = grant.as_ref().map(|_| call_digest(&call, entry.source(), entry.spec()));
         if let Some(edited) = grant.as_mut().and_then(|grant| grant.arguments.take()) {
             call.arguments = edited;
@@ -147,7 +147,7 @@ impl Executor {
                 return Admission::Decided(CallState::Waiting(request));
             }
         }
-        // A person's input is for this call alone, and must reach its tool.
+        // A person's input is for this call only, and must reach the tool, so the cache does not apply.
         let cached = if given.is_some() || cx.is_particular() { None } else { self.0.cache.lookup(entry, &call, cx) };
         if let Some(output) = cached {
             return over(&call, Ok(output));
@@ -162,22 +162,22 @@ impl Executor {
         }
     }
 
-    /// Checks that a call has all its secrets and valid arguments.
+    /// Checks that all secrets of a call are known and that its arguments are valid.
     fn check(&self, entry: &Entry, call: &mut ToolCall, given: Option<&InputResponse>) -> Result<(), ToolError> {
         secrets::check(call, given, self.redactor())?;
         validate::validate(entry, call, self.redactor())
     }
 
-    /// The store of background calls.
+    /// Returns the store for background calls and approval requests.
     #[must_use]
     pub fn store(&self) -> Option<&StoreHandle> {
         self.0.store.get()
     }
 
-    /// Sets the store of background calls.
+    /// Sets the store for background calls and approval requests.
     ///
     /// # Errors
-    /// If the executor already has another store: calls and the runs that made them would be in two places.
+    /// If the executor already has another store: calls and their runs would be in different stores.
     pub fn use_store(&self, store: StoreHandle) -> Result<(), StoreConflict> {
         if self.store().is_none() {
             self.keep_secrets_out_of(&store);
@@ -186,13 +186,13 @@ impl Executor {
         self.0.store.set(store).or_else(|store| if is_used(&store) { Ok(()) } else { Err(StoreConflict) })
     }
 
-    /// Makes a store keep placeholders instead of the secrets of this executor.
+    /// Makes a store save placeholders instead of this executor's secrets, unless the option `store_secrets` is set.
     pub(crate) fn keep_secrets_out_of(&self, store: &StoreHandle) {
         store.use_secrets(self.redactor(), self.0.store_secrets);
     }
 
-    /// Checks a call from the queue again: its arguments may no longer be valid, or a rule may deny it by now or require an approval that
-    /// it does not have. Rules for sets look at how the call was made.
+    /// Checks a call from the queue again: its arguments may have become invalid, or a rule may now deny it or require an approval that it
+    /// does not have. Rules for tool sets apply to the sets at the time of the call.
     pub(crate) fn prepare(&self, member: &Member, agent: Option<&Arc<str>>, task: &Task) -> Result<Prepared, Box<Outcome>> {
         let (entry, mut call, started) = (&member.entry, task.call.clone(), Instant::now());
         let consent = task.consent.as_ref().is_some_and(|consent| consent.covers(&call, entry.digest()));
@@ -203,7 +203,7 @@ impl Executor {
         }
     }
 
-    /// Runs an admitted call. An input request of its tool is a failure if the call may not ask, or asked too often.
+    /// Runs an admitted call. If the tool requests input although the call may not ask, or has asked too often, the call fails.
     pub(crate) async fn attempt(&self, prepared: Prepared, cx: &CallContext, may_ask: bool) -> CallState {
         let Prepared { call, entry, started, given } = prepared;
         let round = given.as_ref().map_or(0, |given| given.round) + 1;
@@ -235,7 +235,7 @@ impl Executor {
         trace::watch(call, entry, run(&chain, &**entry.tool(), call, &cx)).await
     }
 
-    /// The layers of a tool, outermost first, without those that do not apply.
+    /// Returns the layers that apply to a tool, outermost first.
     fn layers(&self, entry: &Entry) -> Vec<Arc<dyn DynLayer>> {
         let rules = entry.spec().rules();
         let mut layers = vec![Catch::layer("a layer")];

@@ -1,4 +1,4 @@
-//! The layers of a call, one in each file. Their order is defined only in `executor.rs`.
+//! The layers of a call, one per file. Only `executor.rs` defines their order.
 
 pub(crate) mod cache;
 pub(crate) mod catch;

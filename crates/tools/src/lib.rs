@@ -1,7 +1,6 @@
-//! The catalogue of all tools, and the one path that every call takes.
+//! The catalogue of all tools, and the executor, through which every call runs.
 //!
-//! Sources, tool sets and toolkits decide which tools are offered. Layers decide how a call runs; their order is defined in one
-//! place, [`Executor`].
+//! Sources, tool sets and toolkits decide which tools an agent gets. Layers decide how a call runs; [`Executor`] alone defines their order.
 
 mod call;
 mod catalogue;

@@ -1,27 +1,27 @@
-//! Tool names in the form that all models accept.
+//! Maps tool names to names that all models accept.
 //!
-//! Providers allow `^[a-zA-Z0-9_-]{1,64}$`. The model name of a tool depends only on its own name, so it stays the same
-//! while other sources come and go. Three disjoint forms make the mapping reversible:
+//! Providers allow `^[a-zA-Z0-9_-]{1,64}$`. The model name of a tool depends only on the name of the tool, so it stays the same while other
+//! sources are added and removed. Three disjoint forms make the mapping reversible:
 //!
 //! | a name that | becomes | example |
 //! |---|---|---|
-//! | is allowed, has no `--` and no mark | itself | `get_time` |
-//! | is allowed but for single dots between parts | dots become `--` | `self.light.on` → `self--light--on` |
+//! | is allowed, and has no `--` and no mark | itself | `get_time` |
+//! | would be allowed without its single dots between parts | the name with `--` for each dot | `self.light.on` → `self--light--on` |
 //! | is anything else | its allowed characters, and a mark: `_x` and 13 characters of its hash | `天气/now` → `now_x…` |
 
 use std::borrow::Cow;
 
 use helve_core::Digest;
 
-/// The longest name that every provider accepts.
+/// Maximum length, in bytes, of a name that every provider accepts.
 pub const MAX_MODEL_NAME: usize = 64;
 
 const MARK: &str = "_x";
-/// 65 bits: two names do not collide by chance, and the catalogue refuses them if they do.
+/// Number of characters of the hash, which have 65 bits. Names do not collide by chance; if they do, the catalogue offers only one.
 const HASH_LENGTH: usize = 13;
 const HASH_DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The name of a tool for models.
+/// Returns the name of a tool for models.
 #[must_use]
 pub fn model_name(name: &str) -> Cow<'_, str> {
     let allowed = !name.is_empty() && name.len() <= MAX_MODEL_NAME && !is_marked(name) && !name.contains("--");
@@ -46,7 +46,7 @@ fn has_only_inner_dots(name: &str) -> bool {
     name.split('.').all(|part| !part.is_empty() && part.bytes().all(is_legible) && !part.starts_with('-') && !part.ends_with('-'))
 }
 
-/// Returns whether a name ends like one that [`marked`] made.
+/// Returns whether a name has the suffix that [`marked`] appends.
 fn is_marked(name: &str) -> bool {
     let Some(start) = name.len().checked_sub(MARK.len() + HASH_LENGTH) else { return false };
     name.get(start..).and_then(|end| end.strip_prefix(MARK)).is_some_and(|hash| hash.bytes().all(|byte| HASH_DIGITS.contains(&byte)))

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 pub struct ToolSet {
     /// The name of the set.
     pub name: Arc<str>,
-    /// What the tools are for.
+    /// What the tools of the set are for.
     #[serde(default)]
     pub description: String,
-    /// The tools, by name or pattern.
+    /// The tools of the set, by name or pattern.
     pub tools: Vec<Pattern>,
 }
 
@@ -25,7 +25,7 @@ impl ToolSet {
         Self { name: name.into(), description: String::new(), tools: tools.into_iter().map(Into::into).collect() }
     }
 
-    /// Sets what the tools are for.
+    /// Sets what the tools of the set are for.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();

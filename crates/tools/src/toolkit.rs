@@ -13,16 +13,16 @@ use crate::catalogue::{Entry, Snapshot, unknown};
 use crate::executor::Executor;
 use crate::set::ToolSet;
 
-/// The sets and tools of an agent, as its author writes them.
+/// The sets and tools of an agent, as its author wrote them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, helve_core::Setters)]
 pub struct Selection {
-    /// The agent's name, for errors and permission rules.
+    /// The agent's name, for error messages and permission rules.
     pub agent: Option<Arc<str>>,
-    /// Tool sets by name.
+    /// The tool sets, by name.
     pub sets: Vec<Arc<str>>,
-    /// Tools by name or pattern.
+    /// The tools, by name or pattern.
     pub tools: Vec<Pattern>,
-    /// Permissions that the agent tightens; it cannot loosen any.
+    /// Permissions that the agent tightens. An agent cannot loosen permissions.
     pub restrictions: Vec<(Pattern, Permission)>,
 }
 
@@ -30,18 +30,18 @@ pub struct Selection {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolkitError {
-    /// There is no such tool set.
+    /// There is no tool set of this name.
     #[error("there is no tool set `{name}`{hint}")]
     UnknownSet {
-        /// The name.
+        /// The name of the set.
         name: Arc<str>,
-        /// A suggestion, or empty.
+        /// A suggestion for the end of the message, or an empty string.
         hint: String,
     },
-    /// There is no such tool, and no source that could provide it.
+    /// There is no tool of this name, and no source may still provide it.
     #[error("{message}")]
     UnknownTool {
-        /// The name.
+        /// The name of the tool.
         name: Arc<str>,
         /// The error message, with a suggestion.
         message: String,
@@ -56,7 +56,7 @@ pub struct Toolkit(Arc<Inner>);
 struct Inner {
     agent: Option<Arc<str>>,
     members: Vec<Member>,
-    /// Both names of each member.
+    /// The index of each member, by its name and by its model name.
     by_name: HashMap<Arc<str>, usize>,
     restrictions: Vec<(Pattern, Permission)>,
     missing: Vec<Pattern>,
@@ -67,12 +67,12 @@ struct Inner {
 #[derive(Clone)]
 pub(crate) struct Member {
     pub(crate) entry: Arc<Entry>,
-    /// The sets that contain it.
+    /// The names of the tool sets that contain the tool.
     pub(crate) sets: Arc<[Arc<str>]>,
 }
 
 impl Toolkit {
-    /// Every tool of a snapshot, for a person or a program that is not an agent.
+    /// Creates a toolkit with every tool of a snapshot, for a person or a program that is not an agent.
     #[must_use]
     pub fn everything(snapshot: &Snapshot) -> Self {
         let no_sets: Arc<[Arc<str>]> = Arc::from([]);
@@ -80,7 +80,7 @@ impl Toolkit {
         Self::of(Inner { members, ..Inner::default() })
     }
 
-    /// Resolves a selection. An unknown name is an error unless a source may still provide it.
+    /// Resolves a selection. An unknown name is an error, unless a source may still provide a tool of that name.
     pub(crate) fn resolve(
         selection: &Selection,
         sets: &[ToolSet],
@@ -116,7 +116,7 @@ impl Toolkit {
         Self(Arc::new(inner))
     }
 
-    /// The stored form of an approval request; `None` if the toolkit does not have its tool.
+    /// Converts an approval request to its stored form. Returns `None` if the toolkit does not have the tool.
     #[must_use]
     pub fn approval(&self, request: ApprovalRequest) -> Option<Approval> {
         let member = self.member(&request.tool)?;
@@ -142,13 +142,13 @@ impl Toolkit {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The agent that it belongs to.
+    /// Returns the name of the agent that the toolkit belongs to.
     #[must_use]
     pub fn agent(&self) -> Option<&Arc<str>> {
         self.0.agent.as_ref()
     }
 
-    /// The caller of a call. The agent of the toolkit takes precedence over the caller's own statement.
+    /// Returns the caller of a call. The agent of the toolkit takes precedence over the agent in the context.
     pub(crate) fn caller(&self, cx: &CallContext) -> Caller {
         match self.agent() {
             Some(agent) => cx.caller().clone().agent(agent.clone()),
@@ -156,24 +156,24 @@ impl Toolkit {
         }
     }
 
-    /// A tool by its name or its model name.
+    /// Returns a tool by its name or its model name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
         self.member(name).map(|member| &member.entry)
     }
 
-    /// The tools in order.
+    /// Returns the tools, in order.
     pub fn list(&self) -> impl Iterator<Item = &Arc<Entry>> + Clone {
         self.0.members.iter().map(|member| &member.entry)
     }
 
-    /// Names and patterns without a tool, because their source is not connected.
+    /// Returns the names and patterns that match no tool now, because their source is not connected.
     #[must_use]
     pub fn missing(&self) -> &[Pattern] {
         &self.0.missing
     }
 
-    /// The tool definitions for the model, built once.
+    /// Returns the tool definitions for the model. They are built once.
     #[must_use]
     pub fn model_list(&self) -> &ModelList {
         self.0.model_list.get_or_init(|| ModelList::of(self.list()))
@@ -188,13 +188,13 @@ impl Toolkit {
         self.0.by_name.get(name).map(|index| &self.0.members[*index])
     }
 
-    /// The strictest permission that the agent sets for a tool.
+    /// Returns the strictest permission that the agent sets for a tool.
     pub(crate) fn restriction(&self, entry: &Entry) -> Permission {
         let named = self.0.restrictions.iter().filter(|(pattern, _)| entry.is_named(pattern));
         named.map(|(_, permission)| *permission).max().unwrap_or_default()
     }
 
-    /// The error message for a tool that is not in the toolkit.
+    /// Returns the error message for a tool that is not in the toolkit.
     pub(crate) fn unknown(&self, name: &str) -> String {
         unknown(name, self.0.agent.as_deref(), self.list().map(|entry| &**entry.model_name()))
     }
@@ -245,7 +245,7 @@ pub struct ModelList {
 
 impl ModelList {
     fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>> + Clone) -> Self {
-        // Descriptions may mention other tools of the same source. A rename must not change the text of another source.
+        // Descriptions may mention other tools of the same source. Renaming a tool must not change the descriptions of other sources.
         let mut renamed: HashMap<_, Vec<(&str, &str)>> = HashMap::new();
         for entry in entries.clone().filter(|entry| entry.name() != entry.model_name()) {
             renamed.entry(entry.source_key()).or_default().push((entry.name(), entry.model_name()));
@@ -260,13 +260,13 @@ impl ModelList {
         Self { tools: Arc::new(ModelTools::new(tools.collect())), json: OnceLock::new() }
     }
 
-    /// The tools in order.
+    /// Returns the tools, in order.
     #[must_use]
     pub fn tools(&self) -> &Arc<ModelTools> {
         &self.tools
     }
 
-    /// The list as JSON: `[{"name", "description", "parameters"}, …]`, built once.
+    /// Returns the list as JSON: `[{"name", "description", "parameters"}, …]`. The text is built once.
     #[must_use]
     pub fn json(&self) -> &Arc<str> {
         self.json.get_or_init(|| {

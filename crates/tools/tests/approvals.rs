@@ -115,7 +115,7 @@ async fn denied_and_expired_are_told_apart() {
     let denied = enter(&executor, &tools, request.call.clone(), grant).await.expect("an outcome");
     assert_eq!(
         denied["error"],
-        json!({"kind": "permission_denied", "message": "the user said no: not on a Friday", "details": {"reason": "denied"}})
+        json!({"kind": "permission_denied", "message": "the user denied the call: not on a Friday", "details": {"reason": "denied"}})
     );
     let approved = enter(&executor, &tools, request.call.clone(), request.resolve(Verdict::Approve, "eve")).await.expect("an outcome");
     assert_eq!(approved["success"], json!(false), "what was denied stays denied");

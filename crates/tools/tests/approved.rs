@@ -124,7 +124,7 @@ async fn a_no_is_told_with_its_reason() {
     let cx = caller();
     let (outcome, ()) = tokio::join!(stage.call(&cx), stage.resolve(Verdict::Deny, None));
     let error = outcome.error().expect("an error");
-    assert_eq!((error.message(), &error.details()["reason"]), ("the user said no: because", &json!("denied")));
+    assert_eq!((error.message(), &error.details()["reason"]), ("the user denied the call: because", &json!("denied")));
     assert!(stage.tasks().await.is_empty());
 }
 

@@ -149,7 +149,7 @@ async fn one_approver_answers_until_the_call_is_over() {
     let asked = request(executor.call_with(&tools, call(), &CallContext::default(), &later).await);
     let grant = asked.grant(Decision::Deny { reason: Some("not now".into()) }, "ada").expect("a grant");
     let outcome = enter(&executor, &tools, &asked, grant).await;
-    assert_eq!(outcome["error"]["message"], "the user said no: not now");
+    assert_eq!(outcome["error"]["message"], "the user denied the call: not now");
 }
 
 /// A person may write other arguments: these are checked, run, and told to the model.

@@ -1,4 +1,4 @@
-//! `helve mcp`: commands for MCP servers, and for serving tools over MCP.
+//! Command-line options of `helve mcp`: managing MCP servers, and serving tools over MCP.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// Whether the command works on files only, so that no server has to be connected.
+    /// Returns whether the command works only on files, so that Helve need not connect to servers.
     pub fn needs_no_server(&self) -> bool {
         matches!(self.command, Some(McpCommand::Remove(_) | McpCommand::Import(_)))
     }
@@ -44,7 +44,7 @@ Examples:
   helve mcp add time --trusted -- mcp-server-time --local-timezone UTC
   helve mcp add docs --url https://example.com/mcp
 
-Writes tools/mcp/NAME.yaml, connects the server, and shows its tools for approval.";
+Writes tools/mcp/NAME.yaml, connects to the server, and shows its tools for approval.";
 
 #[derive(Args)]
 pub struct Add {
@@ -65,7 +65,7 @@ pub struct Add {
     /// Trust the server's annotations: its read-only tools need no approval
     #[arg(long)]
     pub trusted: bool,
-    /// Approve its tools without asking
+    /// Approve the server's tools without asking
     #[arg(short, long)]
     pub yes: bool,
     /// Command that starts the server, with arguments

@@ -1,4 +1,4 @@
-//! Commands for what the store holds: runs, tasks and approvals; and the worker.
+//! Command-line options for runs, tasks and approvals in the store, and for the worker.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -43,7 +43,7 @@ pub enum RunsCommand {
 
 #[derive(Args)]
 pub struct RunsList {
-    /// Only this state
+    /// List runs in this state
     #[arg(long, value_name = "STATE", value_parser = states(RunState::ALL, RunState::name))]
     pub state: Option<RunState>,
     /// Maximum number of rows
@@ -51,7 +51,7 @@ pub struct RunsList {
     pub limit: usize,
 }
 
-/// Parses the name of a state.
+/// Returns a parser for the names of states.
 fn states<T: Copy + Send + Sync + 'static, const N: usize>(all: [T; N], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(all.map(name))
         .try_map(move |given| all.into_iter().find(|state| name(*state) == given).ok_or_else(|| format!("there is no state `{given}`")))
@@ -80,7 +80,7 @@ pub enum TasksCommand {
         /// Task id
         id: CallId,
     },
-    /// Run a failed task again, as a new task
+    /// Approve a failed or cancelled task, and run it again as a new task
     Retry {
         /// Task id
         id: CallId,
@@ -89,7 +89,7 @@ pub enum TasksCommand {
 
 #[derive(Args)]
 pub struct TasksList {
-    /// Only this state
+    /// List tasks in this state
     #[arg(long, value_name = "STATE", value_parser = states(TaskState::ALL, TaskState::name))]
     pub state: Option<TaskState>,
     /// Maximum number of rows
@@ -104,7 +104,7 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// Whether tools must be loaded: only `--arguments` is checked against a tool's schema.
+    /// Returns whether the command needs the project's tools: `--arguments` is checked against a tool's schema.
     pub fn needs_tools(&self) -> bool {
         matches!(self.command, Some(ApprovalsCommand::Approve { arguments: Some(_), .. }))
     }
@@ -127,7 +127,7 @@ pub enum ApprovalsCommand {
     Approve {
         /// Approval id
         id: ApprovalId,
-        /// Approve all calls of this tool in this conversation
+        /// Approve all calls to this tool in this conversation
         #[arg(long)]
         always: bool,
         /// Run the call with these arguments instead, or the input that the tool requests; a JSON object

@@ -1,4 +1,4 @@
-//! `helve agents`: agents and the tools they may use.
+//! `helve agents`: lists agents and the tools they may use.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `helve approvals`: pending approvals, and decisions about them.
+//! `helve approvals`: lists, shows and decides approval requests.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, CAREFUL, FAINT, STRONG, styled};
 use crate::workspace::Workspace;
 
-/// Maximum number of rows.
+/// Maximum number of approval requests to list.
 const LISTED: usize = 200;
 
-/// Lists, shows and decides approvals.
+/// Lists, shows and decides approval requests.
 pub fn run(command: &Approvals, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let store = workspace.store(global)?;
     let store = store.inner();
@@ -57,7 +57,7 @@ fn read(text: &str) -> Result<Value, Failure> {
 fn decide(id: ApprovalId, decision: DecisionRecord, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     workspace.store(global)?;
     if decision.arguments.is_some() {
-        // They are checked against the tool's schema, and the tool may belong to a server.
+        // The arguments are checked against the tool's schema, and the tool may belong to an MCP server.
         workspace.settle();
     }
     match workspace.block_on(workspace.helve().decide_with(id, decision)) {
@@ -67,7 +67,7 @@ fn decide(id: ApprovalId, decision: DecisionRecord, global: &Global, workspace: 
             let next = match (approval.request.caller.run, state) {
                 (Some(run), _) => Some(format!("resume the run: helve runs resume {run}")),
                 (None, "approved") if approval.asker.is_some() => Some("the client is still connected; the call runs now".to_owned()),
-                (None, "approved") => Some("a running worker makes the call, or: helve worker --until-empty".to_owned()),
+                (None, "approved") => Some("a running worker runs the call; without one: helve worker --until-empty".to_owned()),
                 _ => None,
             };
             if let Some(next) = next.filter(|_| !global.json) {
@@ -75,13 +75,14 @@ fn decide(id: ApprovalId, decision: DecisionRecord, global: &Global, workspace: 
             }
             Ok(ExitCode::SUCCESS)
         }
-        Err(DecideError::TooLate(approval)) if approval.asker.is_some() && approval.state == ApprovalState::Cancelled => {
-            Err(Failure::new("conflict", format_args!("approval {id} is cancelled: the client that made the call has disconnected"))
-                .hint("the client has to make the call again"))
-        }
+        Err(DecideError::TooLate(approval)) if approval.asker.is_some() && approval.state == ApprovalState::Cancelled => Err(Failure::new(
+            "conflict",
+            format_args!("approval request {id} was cancelled: the client that made the call has disconnected"),
+        )
+        .hint("the client must send the call again")),
         Err(DecideError::TooLate(approval)) => {
             let by = approval.decision.as_ref().map(|decision| format!(" by {}", printable::escape_line(&decision.by))).unwrap_or_default();
-            Err(Failure::new("conflict", format_args!("approval {id} is already {}{by}", approval.state.name())))
+            Err(Failure::new("conflict", format_args!("approval request {id} is already {}{by}", approval.state.name())))
         }
         Err(DecideError::Unknown(_)) => Err(StoreError::NotFound(format!("approval {id}")).into()),
         Err(DecideError::Store(error)) => Err(error.into()),
@@ -113,7 +114,7 @@ fn list(approvals: &[Approval], global: &Global) {
         ]);
     }
     table.print();
-    terminal::note_faintly("helve approvals show|approve|deny ID");
+    terminal::note_faintly("show one: helve approvals show ID; decide: helve approvals approve ID, or helve approvals deny ID");
 }
 
 fn show(approval: &Approval) {

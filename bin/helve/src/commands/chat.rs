@@ -1,4 +1,4 @@
-//! `helve chat`: a conversation at the terminal.
+//! `helve chat`: chats with an agent at the terminal.
 
 mod slash;
 
@@ -27,7 +27,7 @@ use crate::workspace::Workspace;
 
 /// Maximum number of concurrent background calls.
 const CONCURRENCY: usize = 4;
-/// Timeout for background calls to stop at the end.
+/// Time that background calls have to stop when the chat ends.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Chats until the user quits.
@@ -53,14 +53,14 @@ pub fn run(chat: &cli::Chat, global: &Global, workspace: &Workspace) -> Result<E
     })
 }
 
-/// Reads prompts and commands in a loop.
+/// The loop of a chat, which reads prompts and commands.
 struct ChatLoop<'a> {
     session: Session,
     options: SessionOptions<'a>,
     view: RunView,
 }
 
-/// Runs background calls during the conversation.
+/// A worker that runs background calls during the chat.
 struct BackgroundWorker {
     stop: CancellationToken,
     work: tokio::task::JoinHandle<()>,
@@ -119,7 +119,7 @@ impl ChatLoop<'_> {
         }
     }
 
-    /// Runs one prompt. Returns an exit status if the run waits for an approval that cannot be given here.
+    /// Runs one prompt. Returns an exit status if the run waits for approval and Helve cannot ask here.
     async fn prompt(&mut self, line: &str) -> Option<ExitCode> {
         let json = self.options.global.json;
         match self.session.run(RunInput::Prompt(line), &mut self.view, json).await {
@@ -219,7 +219,7 @@ impl ChatLoop<'_> {
     }
 }
 
-/// The tokens and cost of a conversation.
+/// Formats the tokens and cost of a conversation.
 fn cost(usage: &Usage) -> String {
     let cost = usage.cost.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
     format!("{} input tokens, {} output tokens{cost}", usage.input_tokens, usage.output_tokens)

@@ -1,4 +1,4 @@
-//! `helve demo`: an agent without an API key. The model's responses are recorded; the tools run.
+//! `helve demo`: runs an agent without an API key. The model's responses are replayed from a recording; the tools run live.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,18 +16,18 @@ use crate::terminal::{self, GOOD, styled};
 use crate::workspace::new_runtime;
 
 const RECORDING: &str = include_str!("demo/recording.jsonl");
-const REQUEST: &str = "I stay 3 nights in Kyoto at 129.50 € a night plus 7 % tax, and the train takes 2.5 hours for 480 km. \
+const REQUEST: &str = "I'm staying 3 nights in Kyoto at €129.50 a night plus 7% tax, and the train takes 2.5 hours for 480 km. \
 What does the hotel cost, how many miles is that, and how fast is the train?";
-/// Delay between deltas: text visibly streams, and the demo ends within a second.
+/// Delay between deltas, so that text visibly streams, and the demo still ends within a second.
 const PACE: Duration = Duration::from_millis(9);
 
-/// Plays the recording.
+/// Runs the demo.
 pub fn run(global: &Global, redactor: &Redactor) -> Result<ExitCode, Failure> {
     let watched = terminal::is_watched();
     let recording = Replay::of(RECORDING, "of the demo").map_err(|error| Failure::new(error.kind(), &error))?;
     let recording = if watched { recording.with_pace(PACE) } else { recording };
     if !global.json {
-        terminal::note_faintly("The model's responses are recorded; the tools run now.");
+        terminal::note_faintly("The model's responses are replayed from a recording; the tools run live.");
         terminal::note(&format!("{} {REQUEST}", styled(GOOD, "›")));
     }
     new_runtime()?.block_on(async {
@@ -38,7 +38,9 @@ pub fn run(global: &Global, redactor: &Redactor) -> Result<ExitCode, Failure> {
         let result = session.run(RunInput::Prompt(REQUEST), &mut view, global.json).await;
         let code = session.report(result)?;
         if !global.json {
-            terminal::note_faintly("\nUse your own model: set a key such as OPENROUTER_API_KEY, or start Ollama; then run `helve chat`.");
+            terminal::note_faintly(
+                "\nUse your own model: set an API key such as OPENROUTER_API_KEY, or start Ollama; then run `helve chat`.",
+            );
             terminal::note_faintly(
                 "Add your own tools: `helve init my-project`. Trace a call: `helve tools call calculate 'expression=6*7' -v`.",
             );

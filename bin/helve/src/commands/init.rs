@@ -27,16 +27,15 @@ const SAMPLE: [(&str, &str); 7] = sample![
     "agents/assistant.yaml",
 ];
 
-/// Writes the sample, without overwriting files.
+/// Writes the sample project. Never overwrites a file.
 pub fn run(folder: &Path, global: &Global) -> Result<ExitCode, Failure> {
     if let Some((file, _)) = SAMPLE.iter().find(|(file, _)| folder.join(file).exists()) {
         return Err(Failure::new("conflict", format_args!("{} already exists", folder.join(file).display()))
             .hint("choose an empty folder: helve init DIR"));
     }
     if let Some(link) = link_in(folder) {
-        return Err(
-            Failure::new("conflict", format_args!("{} is a symbolic link", link.display())).hint("choose an empty folder: helve init DIR")
-        );
+        return Err(Failure::new("conflict", format_args!("{} is a symbolic link, which Helve does not follow here", link.display()))
+            .hint("choose an empty folder: helve init DIR"));
     }
     for (count, (file, text)) in SAMPLE.into_iter().enumerate() {
         if let Err(failure) = write(&folder.join(file), text) {
@@ -64,7 +63,7 @@ pub fn run(folder: &Path, global: &Global) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A symbolic link in the folder that would redirect a file of the sample.
+/// Returns a symbolic link in the folder that would redirect a file of the sample.
 fn link_in(folder: &Path) -> Option<PathBuf> {
     let parts = SAMPLE.iter().flat_map(|(file, _)| Path::new(file).ancestors()).filter(|part| !part.as_os_str().is_empty());
     parts.map(|part| folder.join(part)).find(|path| path.is_symlink())

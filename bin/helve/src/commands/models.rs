@@ -14,7 +14,7 @@ use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, FAINT, GOOD, STRONG, styled};
 use crate::workspace::Workspace;
 
-/// Timeout of a probe.
+/// Timeout of a probe, for both requests together.
 const PROBE_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// Lists models, or probes one.
@@ -60,7 +60,7 @@ fn list(global: &Global, workspace: &Workspace) -> ExitCode {
     }
     if rows.is_empty() {
         terminal::note("No models: none is configured, no API key is set, and no model server runs on this machine.");
-        terminal::note("Set OPENROUTER_API_KEY or another provider's key, start Ollama or llama.cpp, or add `models:` to helve.yaml.");
+        terminal::note("Set OPENROUTER_API_KEY or another provider's API key, start Ollama or llama.cpp, or add `models:` to helve.yaml.");
         return ExitCode::SUCCESS;
     }
     let mut table = Table::new(&["NAME", "PROVIDER", "FOUND BY"]);
@@ -81,7 +81,7 @@ fn run_probe(name: Option<&str>, global: &Global, workspace: &Workspace) -> Resu
             terminal::note_faintly("probing function calling and structured output …");
         }
         let probed = tokio::time::timeout(PROBE_TIMEOUT, probe(&*chosen.model)).await;
-        let probed = probed.map_err(|_| Failure::new("model_timeout", "the probe timed out"))?;
+        let probed = probed.map_err(|_| Failure::new("model_timeout", "the model did not respond to the probe in time"))?;
         let probed = probed.map_err(|error| Failure::new(error.kind(), &error).hint(error.hint()))?;
         helve.remember_strategy(&chosen, probed.strategy());
         let info = chosen.model.info();

@@ -15,9 +15,9 @@ use crate::cli::{Global, Parse, ParseMode};
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, STRONG, styled};
 
-/// Maximum size of a text, and of a line with `--batch`: far more than a model's message.
+/// Maximum size of a text, and of a line with `--batch`, in bytes: far more than a model's message.
 const MAX_TEXT: u64 = 64 << 20;
-/// Maximum size of the file of tools.
+/// Maximum size of the file with tools, in bytes.
 const MAX_TOOLS: u64 = 16 << 20;
 
 /// Parses stdin, or lists the formats.
@@ -42,7 +42,7 @@ pub fn run(parse: &Parse, global: &Global) -> Result<ExitCode, Failure> {
         ParseMode::Strict => Mode::Strict,
     };
     let items = scan(Scanner::new(dialect, mode, Arc::new(tools)), pieces(&input, parse.chunk));
-    // The items hold the text.
+    // The items contain the text.
     drop(input);
     let mut out = BufWriter::new(io::stdout().lock());
     written(write_items(&mut out, "", &items).and_then(|()| out.flush()))?;
@@ -66,7 +66,7 @@ fn batch() -> Result<ExitCode, Failure> {
         }
         let (id, result) = match serde_json::from_slice::<Value>(&line) {
             Ok(request) => (request.get("id").cloned().unwrap_or(Value::Null), parse(&request)),
-            Err(error) => (Value::Null, Err(format!("not JSON: {error}"))),
+            Err(error) => (Value::Null, Err(format!("not valid JSON: {error}"))),
         };
         // An invalid line does not stop the others.
         match result {
@@ -109,7 +109,8 @@ fn scan<'a>(mut scanner: Scanner, pieces: impl Iterator<Item = &'a [u8]>) -> Vec
     items.into_vec()
 }
 
-/// Splits the input: 0 keeps it whole, N splits after every N characters, -N splits at random with seed N.
+/// Splits the input into chunks. With `chunk` 0, there is one chunk; with N, each chunk has N characters; with -N, chunks have random
+/// lengths with the seed N.
 fn pieces(input: &[u8], chunk: i64) -> impl Iterator<Item = &[u8]> {
     let mut seed = chunk.unsigned_abs();
     let mut rest = input;
@@ -133,7 +134,7 @@ fn pieces(input: &[u8], chunk: i64) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The number of bytes of the first `count` characters, or of all.
+/// Returns the number of bytes of the first `count` characters, or of all characters if there are fewer.
 fn characters(bytes: &[u8], count: usize) -> usize {
     if count >= bytes.len() {
         return bytes.len();
@@ -146,7 +147,7 @@ fn read_tools(file: &Path) -> Result<ToolTable, Failure> {
     let name = file.display();
     let bytes = read_ordinary(file).map_err(|error| Failure::new("not_found", format_args!("cannot read {name}: {error}")))?;
     let value: Value =
-        serde_json::from_slice(&bytes).map_err(|error| Failure::new("bad_request", format_args!("{name} is not JSON: {error}")))?;
+        serde_json::from_slice(&bytes).map_err(|error| Failure::new("bad_request", format_args!("{name} is not valid JSON: {error}")))?;
     ToolTable::from_json(&value)
         .map_err(|error| Failure::new("bad_request", format_args!("{name}: {error}")).hint("write [{\"name\": …, \"parameters\": {…}}, …]"))
 }
@@ -154,12 +155,12 @@ fn read_tools(file: &Path) -> Result<ToolTable, Failure> {
 /// Reads a regular file up to the limit. A device or a pipe may be endless.
 fn read_ordinary(file: &Path) -> io::Result<Vec<u8>> {
     if !fs::metadata(file)?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+        return Err(io::Error::other("not a regular file"));
     }
     let mut bytes = Vec::new();
     File::open(file)?.take(MAX_TOOLS + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_TOOLS {
-        return Err(io::Error::other(format!("it is larger than {} MiB", MAX_TOOLS >> 20)));
+        return Err(io::Error::other(format!("larger than {} MiB", MAX_TOOLS >> 20)));
     }
     Ok(bytes)
 }
@@ -200,10 +201,12 @@ fn write_items(out: &mut impl Write, before: &str, items: &[Item]) -> io::Result
     writeln!(out, "}}")
 }
 
-/// Ignores a closed pipe.
+/// Converts the result of a write to stdout. A closed pipe is not an error.
 fn written(result: io::Result<()>) -> Result<(), Failure> {
     match result {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new("failed", format_args!("cannot write: {error}"))),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new("failed", format_args!("cannot write to stdout: {error}")))
+        }
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! `helve prompt`: the instructions for models that write tool calls as text.
+//! `helve prompt`: prints the instructions for models that write tool calls as text.
 
 use std::process::ExitCode;
 

@@ -17,10 +17,10 @@ use crate::terminal::editor::Editor;
 use crate::terminal::spinner::Spinner;
 use crate::workspace::Workspace;
 
-/// Maximum size of a prompt on stdin.
+/// Maximum size of a prompt on stdin, in bytes.
 const MAX_INPUT: u64 = 16 << 20;
 
-/// Runs the agent.
+/// Runs the agent on a prompt, or resumes a run.
 pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let input = if run.resume.is_some() { String::new() } else { input(&run.prompt)? };
     super::show_errors(workspace);
@@ -39,14 +39,14 @@ pub fn run(run: &cli::Run, global: &Global, workspace: &Workspace) -> Result<Exi
     })
 }
 
-/// The agent of a stored run, if a file describes it.
+/// Returns the agent of a stored run, if a file describes the agent.
 fn agent_of(id: RunId, global: &Global, workspace: &Workspace) -> Result<Option<String>, Failure> {
     let store = workspace.store(global)?;
     let run = workspace.block_on(store.run(id))?.ok_or_else(|| StoreError::NotFound(format!("run {id}")))?;
     Ok(workspace.helve().known_agent(run.agent.as_deref()).map(str::to_owned))
 }
 
-/// The prompt, from the command line or stdin.
+/// Returns the prompt, from the command line or stdin.
 fn input(prompt: &[String]) -> Result<String, Failure> {
     let text = match prompt {
         [dash] if dash == "-" => {
@@ -60,7 +60,8 @@ fn input(prompt: &[String]) -> Result<String, Failure> {
         words => words.join(" "),
     };
     if text.trim().is_empty() {
-        return Err(Failure::usage("the prompt is empty").hint("helve run \"What time is it in Tokyo?\", or `-` to read stdin"));
+        return Err(Failure::usage("the prompt is empty")
+            .hint("write a prompt, such as `helve run \"What time is it in Tokyo?\"`, or `-` to read it from stdin"));
     }
     Ok(text)
 }

@@ -15,10 +15,10 @@ use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, counted, cut, styled};
 use crate::workspace::Workspace;
 
-/// Events per read.
+/// Number of events to read at a time.
 const PAGE: usize = 1000;
 
-/// Lists, shows, resumes and cancels runs.
+/// Lists, shows, resumes, cancels and prunes runs.
 pub fn run(command: &Runs, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     match &command.command {
         None => list(&command.list, global, workspace),
@@ -72,7 +72,7 @@ fn style(state: RunState) -> anstyle::Style {
     }
 }
 
-/// A time in UTC, to the second.
+/// Formats a time in UTC, to the second.
 pub fn when(time: Timestamp) -> String {
     time.to_string().get(..19).unwrap_or_default().replace('T', " ")
 }
@@ -103,7 +103,7 @@ fn show(id: RunId, global: &Global, workspace: &Workspace) -> Result<ExitCode, F
         terminal::print(&format!("{} {} {more}", styled(FAINT, &format!("{since:>8.2}s")), styled(STRONG, &format!("{what:<18}"))));
     }
     if matches!(run.state, RunState::Ready | RunState::Waiting) {
-        terminal::note_faintly(&format!("resume it: helve runs resume {id}"));
+        terminal::note_faintly(&format!("resume the run: helve runs resume {id}"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -115,7 +115,7 @@ fn headline(run: &RunRecord) {
     terminal::print(&styled(FAINT, &format!("{} · {}", when(run.created), printable::escape_line(&run.input))));
 }
 
-/// The label of an event, and its main content.
+/// Returns the label of an event, and its main content.
 fn describe(data: &EventData) -> (&'static str, String) {
     match data {
         EventData::RunStarted { input, .. } => ("run started", input.to_string()),

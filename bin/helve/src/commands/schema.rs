@@ -1,4 +1,4 @@
-//! `helve schema`: JSON Schemas of project files, for editors.
+//! `helve schema`: prints the JSON Schemas of project files, for editors.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use crate::cli::Global;
 use crate::failure::Failure;
 use crate::terminal::{self, FAINT, STRONG, styled};
 
-/// The kinds of files, and where they are.
+/// The kinds of files, and their locations in a project.
 const KINDS: [(&str, &str); 7] = [
     ("helve", "helve.yaml"),
     ("command", "tools/builtin/*.yaml"),
@@ -43,7 +43,7 @@ pub fn run(kind: Option<&str>, global: &Global) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A schema for editors: closed, so that unknown fields are marked.
+/// Returns a schema for editors. The schema allows no additional properties, so that editors mark unknown fields.
 fn document(name: &str, schema: &Schema) -> Value {
     let mut document = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": format!("Helve: {name}")});
     if let (Some(document), Value::Object(fields)) = (document.as_object_mut(), schema.value()) {

@@ -1,4 +1,4 @@
-//! `helve sets`: tool sets and what is in them.
+//! `helve sets`: lists tool sets and their tools.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `helve tasks`: background calls and their results.
+//! `helve tasks`: lists, shows, cancels and retries background calls.
 
 use std::process::ExitCode;
 
@@ -26,7 +26,7 @@ pub fn run(command: &Tasks, global: &Global, workspace: &Workspace) -> Result<Ex
         Some(TasksCommand::Cancel { id }) => {
             let words = match workspace.block_on(store.cancel_task(*id))? {
                 CancelResult::Done => "cancelled".to_owned(),
-                CancelResult::Requested => "being cancelled: its worker was told to stop".to_owned(),
+                CancelResult::Requested => "being cancelled: Helve has asked its worker to stop the task".to_owned(),
                 CancelResult::TooLate(state) => {
                     return Err(Failure::new("conflict", format_args!("task {id} has already ended: {}", state.name())));
                 }
@@ -49,7 +49,7 @@ fn find(store: &dyn Store, id: CallId, workspace: &Workspace) -> Result<Task, Fa
     workspace.block_on(store.task(id))?.ok_or_else(|| StoreError::NotFound(format!("task {id}")).into())
 }
 
-/// A task as JSON.
+/// Returns a task as JSON.
 fn describe(task: &Task) -> Value {
     json!({
         "id": task.id,
@@ -77,7 +77,7 @@ fn list(tasks: &[Task], global: &Global) {
         return;
     }
     if tasks.is_empty() {
-        terminal::note("No tasks. Calls of tools with `mode: background` become tasks.");
+        terminal::note("No tasks. Calls to tools with `mode: background` become tasks.");
         return;
     }
     let mut table = Table::new(&["TASK", "STATE", "TOOL", "ATTEMPTS", "WHEN", "RESULT"]);

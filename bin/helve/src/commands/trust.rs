@@ -20,7 +20,7 @@ pub fn run(command: &cli::Trust, global: &Global, workspace: &Workspace) -> Resu
         return Ok(say(global, &report, if known { "trust revoked" } else { "was not trusted" }, false));
     }
     match report.trust {
-        // The stored decisions cannot be read; storing one reports why.
+        // The stored decisions cannot be read; storing a decision reports why.
         None => return Ok(workspace.helve().trust().map(|()| ExitCode::FAILURE)?),
         Some(Trust::NotNeeded) => return Ok(say(global, &report, "no trust needed: the folder runs nothing", true)),
         Some(Trust::Trusted) => return Ok(say(global, &report, "already trusted", true)),

@@ -1,4 +1,4 @@
-//! `helve worker`: runs background calls, resumes runs that are ready, and wakes agents when results arrive.
+//! `helve worker`: runs background calls, resumes runs that are ready, and runs agents again when results arrive.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::terminal::{self, counted};
 use crate::workspace::Workspace;
 
-/// Works until Ctrl-C, or until the queue is empty.
+/// Works until Ctrl-C, or until no work is left with `--until-empty`.
 pub fn run(command: &Worker, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     super::show_errors(workspace);
     workspace.settle();
@@ -30,7 +30,7 @@ pub fn run(command: &Worker, global: &Global, workspace: &Workspace) -> Result<E
             return Ok(ExitCode::SUCCESS);
         }
         let done = worker.run_until_empty(stop).await?;
-        let text = format!("{} run, {} resumed", counted(done.tasks, "task"), counted(done.runs, "run"));
+        let text = format!("{} executed, {} resumed", counted(done.tasks, "task"), counted(done.runs, "run"));
         global.print(json!({"tasks_run": done.tasks, "runs_resumed": done.runs}), &text);
         Ok(ExitCode::SUCCESS)
     })

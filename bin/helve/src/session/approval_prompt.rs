@@ -10,7 +10,7 @@ use super::edit_arguments::edit_arguments;
 use crate::terminal::language::{Language, is_no, is_yes};
 use crate::terminal::{self, CAREFUL, FAINT, STRONG, styled};
 
-/// Maximum number of characters of the arguments that are shown at first. The middle is cut, never an end.
+/// Maximum number of characters of the arguments that the prompt shows. Of longer arguments, the middle is cut out.
 const SHOWN: usize = 4_000;
 
 /// Reads one line: takes the prompt and the initial text, and returns `None` at the end of the input.
@@ -18,7 +18,7 @@ pub type ReadLine<'a> = &'a mut dyn FnMut(&str, &str) -> Option<String>;
 
 /// Shows the exact call and reads the decision. The end of the input denies.
 ///
-/// `in_conversation` also offers to approve all calls of the tool in this conversation.
+/// With `in_conversation`, the prompt also offers to approve all calls to the tool in this conversation.
 pub fn ask(request: &ApprovalRequest, redactor: &Redactor, in_conversation: bool, read: ReadLine<'_>) -> Decision {
     let language = Language::of_environment();
     let show = |most: usize| lines(request, redactor, most).iter().for_each(|line| terminal::note_exactly(line));
@@ -44,13 +44,13 @@ pub fn ask(request: &ApprovalRequest, redactor: &Redactor, in_conversation: bool
     }
 }
 
-/// What a person typed.
+/// The decision that a person typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TypedDecision {
     Yes,
-    /// With the reason, if there is one.
+    /// Deny, with the reason if the person gave one.
     No(Option<String>),
-    /// Approve all calls of this tool in the conversation.
+    /// Approve all calls to this tool in the conversation.
     Always,
     Edit,
     ShowAll,
@@ -92,7 +92,7 @@ fn retry_prompt(language: Language, in_conversation: bool) -> &'static str {
     }
 }
 
-/// New arguments, from the person's editor or from one line. Prints why if there are none.
+/// Reads new arguments from the person's editor or from one line. If there are none, prints why and returns `None`.
 fn edit(arguments: &Value, read: ReadLine<'_>) -> Option<Value> {
     let edited = edit_arguments(arguments).unwrap_or_else(|| {
         let line = read("JSON: ", &arguments.to_string()).ok_or("the arguments are unchanged")?;

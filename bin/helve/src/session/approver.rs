@@ -1,4 +1,4 @@
-//! Approves calls of an agent: by asking the person at the terminal, or always in the same way.
+//! Decides approval requests of an agent: asks the person at the terminal, or makes the same decision each time.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::terminal::spinner::Spinner;
 #[derive(Clone)]
 pub struct TerminalApprover {
     pub editor: Arc<Mutex<Editor>>,
-    /// Suspended while the person is asked.
+    /// The status line, which is hidden while the person decides.
     pub spinner: Spinner,
     pub redactor: Redactor,
 }
@@ -48,7 +48,7 @@ pub struct FixedDecision(pub Decision);
 
 impl Approver for FixedDecision {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
-        // Approving all calls does not say what a tool wants to know.
+        // `--approve yes` approves calls; it cannot provide input.
         if request.input.is_some() { Decision::Deny { reason: None } } else { self.0.clone() }
     }
 }

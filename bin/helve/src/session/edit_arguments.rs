@@ -37,7 +37,7 @@ fn edit_with(editor: &str, arguments: &Value) -> Result<Value, String> {
     json::parse(&edited, JsonLimits::ARGUMENTS).map_err(|error| error.to_string())
 }
 
-/// The editor, run by the shell because `EDITOR` may contain arguments and quotes.
+/// Returns the command that starts the editor. The shell runs it, because `EDITOR` may contain arguments and quotes.
 #[cfg(unix)]
 fn command(editor: &str, file: &Path) -> Command {
     let mut command = Command::new("sh");
@@ -47,7 +47,7 @@ fn command(editor: &str, file: &Path) -> Command {
     command
 }
 
-/// The editor and its arguments, separated by spaces.
+/// Returns the command that starts the editor. Words are separated by spaces.
 #[cfg(not(unix))]
 fn command(editor: &str, file: &Path) -> Command {
     let mut words = editor.split_whitespace();

@@ -13,7 +13,7 @@ use crate::terminal::{self, CAREFUL, FAINT, STRONG, styled};
 /// Maximum number of attempts to fill in the fields.
 const ATTEMPTS: usize = 5;
 
-/// Shows what a tool wants to know, and reads the input. Denies if the person declines.
+/// Shows the input requests of a tool, and reads the input. Denies if the person declines.
 pub fn ask(tool: &str, needed: &InputNeeded, read: ReadLine<'_>) -> Decision {
     read_input(tool, needed, read).map_or(Decision::Deny { reason: None }, Decision::Edit)
 }
@@ -66,7 +66,7 @@ fn fields(request: &InputRequest, read: ReadLine<'_>) -> Option<Value> {
     None
 }
 
-/// The prompt of a field: its name, description, options and default.
+/// Returns the prompt of a field: its name, description, options and default.
 fn prompt(name: &str, property: &Value) -> String {
     let text = |field: &str| property.get(field).and_then(Value::as_str);
     let mut notes: Vec<String> = Vec::new();
@@ -83,7 +83,7 @@ fn prompt(name: &str, property: &Value) -> String {
     format!("{title}{}:", styled(FAINT, &notes))
 }
 
-/// The values that a field, or an item of a list, may have.
+/// Returns the values that a field, or an item of a list, may have.
 fn options(property: &Value) -> Vec<String> {
     let of = |property: &Value| -> Vec<String> {
         let named = property.get("enum").and_then(Value::as_array).into_iter().flatten().cloned();
@@ -102,13 +102,13 @@ fn value(line: &str, property: &Value) -> Result<Option<Value>, String> {
     }
     let number = |line: &str| parse(line.as_bytes(), JsonLimits::ARGUMENTS).ok().filter(Value::is_number);
     Ok(Some(match property.get("type").and_then(Value::as_str) {
-        Some("integer" | "number") => number(line).ok_or_else(|| "please write a number".to_owned())?,
+        Some("integer" | "number") => number(line).ok_or_else(|| "enter a number".to_owned())?,
         Some("boolean") => match line.to_lowercase().as_str() {
             "true" => json!(true),
             "false" => json!(false),
             line if is_yes(line) => json!(true),
             line if is_no(line) => json!(false),
-            _ => return Err("please write yes or no".to_owned()),
+            _ => return Err("enter yes or no".to_owned()),
         },
         Some("array") => line.split([',', '，']).map(|item| json!(item.trim())).collect(),
         _ => json!(line),

@@ -15,7 +15,7 @@ use crate::terminal::preview::{call_line, result_lines};
 use crate::terminal::spinner::{Spinner, StatusEntry};
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, styled};
 
-/// Shows one run after the other.
+/// A view that shows runs on the terminal, one after the other.
 pub struct RunView {
     markdown: Markdown,
     spinner: Spinner,
@@ -26,7 +26,7 @@ pub struct RunView {
 }
 
 impl RunView {
-    /// A view on stdout and stderr. If stdout is not a terminal, it gets only the answer.
+    /// Creates a view on stdout and stderr. If stdout is not a terminal, it gets only the answer.
     pub fn new(spinner: Spinner) -> Self {
         let live = io::stdout().is_terminal();
         Self { markdown: Markdown::new(terminal::width(), live), spinner, calls: HashMap::new(), thinking: None, live }
@@ -58,7 +58,7 @@ impl RunView {
                 self.result(&line, outcome);
             }
             EventData::StrategyChanged { to, reason, .. } => {
-                self.note(&styled(FAINT, &format!("({}; calls are now made as {to})", printable::escape_line(reason))));
+                self.note(&styled(FAINT, &format!("({}; switched to the call strategy {to})", printable::escape_line(reason))));
             }
             EventData::Notification { message } => self.note(&styled(CAREFUL, &printable::escape_line(message))),
             EventData::ToolsChanged { added, removed } => {

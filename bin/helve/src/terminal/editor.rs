@@ -1,4 +1,4 @@
-//! Reads what a person types: with editing, history and completion on a terminal, as plain lines elsewhere.
+//! Reads lines that a person types, with editing, history and completion on a terminal, and plain lines otherwise.
 
 mod commands;
 mod keys;
@@ -19,18 +19,18 @@ use super::{FAINT, styled};
 
 /// Maximum number of lines in the history.
 const MAX_HISTORY: usize = 1_000;
-/// Maximum length of a line in the history, which keeps pasted files out of it.
+/// Maximum length of a line in the history, in bytes. It keeps pasted files out of the history.
 const MAX_HISTORY_LINE: usize = 16 << 10;
 
 /// Prompt of a continued line.
 const CONTINUED: &str = "… ";
 
-/// What a person typed.
+/// The input that a person typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// A line, or several joined by a backslash or Alt-Enter.
     Line(String),
-    /// Ctrl-C on an empty line. A second one is [`Input::End`].
+    /// Ctrl-C on an empty line. A second Ctrl-C is [`Input::End`].
     Interrupted,
     /// End of the input: Ctrl-D, a second Ctrl-C, or the end of the file.
     End,
@@ -52,7 +52,7 @@ enum Source {
 }
 
 impl Editor {
-    /// An editor with a history file, if one is given, that completes these commands: names and descriptions.
+    /// Creates an editor with an optional history file. The editor completes `commands`, which are names and descriptions.
     pub fn new(history: Option<&Path>, commands: &[(&str, &str)]) -> Self {
         let cleared = Arc::new(AtomicBool::new(false));
         let terminal = if io::stdin().is_terminal() { terminal(commands, &cleared).ok() } else { None };
@@ -119,7 +119,7 @@ impl Editor {
         }
     }
 
-    /// Loads the history. A failure is only logged: the editor works without one.
+    /// Loads the history. A failure is only logged, because the editor works without a history.
     fn load_history(&mut self) {
         let (Source::Terminal(editor), Some(path)) = (&mut self.source, &self.history) else { return };
         let loaded = create_private(path).map_err(ReadlineError::from).and_then(|()| editor.load_history(path));
@@ -164,13 +164,13 @@ fn config() -> rustyline::Result<Config> {
     Ok(config.build())
 }
 
-/// Returns a line without its last backslash if that continues the line; an escaped backslash does not.
+/// Returns the line without its last backslash if the backslash continues the line. An escaped backslash does not.
 fn continued(line: &str) -> Option<&str> {
     let backslashes = line.len() - line.trim_end_matches('\\').len();
     line.strip_suffix('\\').filter(|_| backslashes % 2 == 1)
 }
 
-/// Creates a file that only this user may read, before anything is written to it.
+/// Creates a file that only this user may read, before any data is written to it.
 fn create_private(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);
@@ -183,7 +183,7 @@ fn create_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The next line of input that is not a terminal. Invalid UTF-8 is replaced.
+/// Reads the next line of an input that is not a terminal. Invalid UTF-8 is replaced.
 fn next_line(lines: &mut dyn BufRead) -> Input {
     let mut line = Vec::new();
     match lines.read_until(b'\n', &mut line) {

@@ -1,8 +1,8 @@
-//! The languages of prompts, English and Chinese, and the words that mean yes or no in both.
+//! The languages of prompts, English and Chinese, and the words for yes and no in both.
 
 use helve::internal::environment;
 
-/// The language in which a person is asked. Answers are understood in both.
+/// The language of prompts. Helve accepts input in both languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     English,
@@ -10,7 +10,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language of the locale in the environment.
+    /// Returns the language of the locale in the environment.
     pub fn of_environment() -> Self {
         let set = |name| environment::var(name).filter(|value| !value.is_empty());
         Self::of_locale(&["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(set).unwrap_or_default())
@@ -20,7 +20,7 @@ impl Language {
         if locale.to_lowercase().starts_with("zh") { Self::Chinese } else { Self::English }
     }
 
-    /// The text in this language.
+    /// Returns the text in this language.
     pub fn choose(self, english: &'static str, chinese: &'static str) -> &'static str {
         match self {
             Self::English => english,
@@ -29,12 +29,12 @@ impl Language {
     }
 }
 
-/// Whether an answer is a clear yes.
+/// Returns whether an answer is a clear yes.
 pub fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "是的" | "好" | "好的")
 }
 
-/// Whether an answer is a clear no.
+/// Returns whether an answer is a clear no.
 pub fn is_no(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "n" | "no" | "否" | "不" | "不行" | "不要")
 }

@@ -1,7 +1,7 @@
 //! Renders Markdown on a terminal while it streams in.
 //!
-//! Each character is processed once, so the output does not depend on how the text is split. Only what is undecided is held
-//! back: the last word, a marker, the start of a line, a link, the row of a table.
+//! The renderer processes each character once, so the output does not depend on how the text is split. It buffers only what is
+//! undecided: the last word, a marker, the start of a line, a link, the row of a table.
 
 mod blocks;
 mod inline;
@@ -31,7 +31,7 @@ enum Output {
 }
 
 impl Markdown {
-    /// A renderer for a terminal of this width. Without `style`, it only escapes what would harm a terminal.
+    /// Creates a renderer for a terminal of this width. Without `style`, the renderer only escapes characters that would harm a terminal.
     pub fn new(width: usize, style: bool) -> Self {
         let output = if style { Output::Styled(Box::new(BlockRenderer::new(width))) } else { Output::Plain(String::new()) };
         Self { width, before: '\n', carriage: false, output }
@@ -51,7 +51,7 @@ impl Markdown {
         self.output.take()
     }
 
-    /// Returns what was held back, ends the last line, and resets the renderer.
+    /// Returns the buffered output, ends the last line, and resets the renderer.
     pub fn finish(&mut self) -> String {
         match &mut self.output {
             Output::Plain(out) if self.before != '\n' => out.push('\n'),

@@ -1,4 +1,4 @@
-//! Calls and results in a few lines.
+//! Shows calls and results in a few lines.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use super::{FAINT, counted, cut, styled};
 
-/// Maximum number of lines of a result.
+/// Maximum number of lines of a result to show.
 const LINES: usize = 4;
-/// Maximum width of a value.
+/// Maximum width of an argument's value, in columns.
 const VALUE: usize = 60;
-/// Maximum width of a value if the line would be too long.
+/// Maximum width of an argument's value, in columns, if the line would otherwise be too long.
 const NARROW_VALUE: usize = 16;
-/// Characters of a line beyond this are ignored.
+/// Maximum number of characters of a line to look at.
 const WIDEST: usize = 1_000;
 
-/// A call as one line without styles: `add(a=2, b=3)`.
+/// Returns a call as one line without styles: `add(a=2, b=3)`.
 pub fn call_line(tool: &str, arguments: &Value, width: usize) -> String {
     let tool = printable::escape_line(tool);
     let line = |most: usize| match arguments {
@@ -35,7 +35,7 @@ pub fn call_line(tool: &str, arguments: &Value, width: usize) -> String {
     if cut == shown || width < 3 { cut } else { format!("{cut})") }
 }
 
-/// A result behind its mark: its first lines, the number of other lines, and the duration.
+/// Returns the lines that show a result after its mark: the first lines, the number of other lines, and the duration.
 pub fn result_lines(mark: &str, text: &str, duration: Duration, width: usize) -> Vec<String> {
     let time = styled(FAINT, &format!("({})", self::duration(duration)));
     let mut lines = text.trim_end().lines();
@@ -56,7 +56,7 @@ pub fn result_lines(mark: &str, text: &str, duration: Duration, width: usize) ->
     result
 }
 
-/// A duration for people: `12 ms`, `1.2 s`, `2 min 5 s`.
+/// Formats a duration for people: `12 ms`, `1.2 s`, `2 min 5 s`.
 pub fn duration(duration: Duration) -> String {
     match duration.as_millis() {
         0 => "<1 ms".to_owned(),
@@ -69,7 +69,7 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// A value in at most `most` columns.
+/// Returns a value in at most `most` columns.
 fn brief(value: &Value, most: usize) -> String {
     match value {
         Value::String(text) => word(text, most),
@@ -78,7 +78,7 @@ fn brief(value: &Value, most: usize) -> String {
     }
 }
 
-/// A text in at most `most` columns: bare if it is one word, else quoted, so that it cannot look like several arguments.
+/// Returns a text in at most `most` columns: bare if it is one word, otherwise quoted, so that it cannot look like several arguments.
 fn word(text: &str, most: usize) -> String {
     let head: String = text.chars().take(WIDEST).collect();
     let bare = |character: char| character.is_alphanumeric() || "-_./:@%+~?&#*".contains(character);

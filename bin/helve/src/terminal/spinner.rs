@@ -1,7 +1,7 @@
-//! The status line: shows what runs on the last line of a terminal, and disappears afterwards.
+//! The status line: shows running work on the last line of a terminal, and disappears afterwards.
 //!
-//! It has no timer. The caller calls [`Spinner::tick`] about ten times a second, and prints with [`Spinner::write`] or inside
-//! [`Spinner::suspend`] while something runs.
+//! The status line has no timer. The caller calls [`Spinner::tick`] about ten times a second, and prints with [`Spinner::write`] or
+//! inside [`Spinner::suspend`] while work is running.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::terminal;
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const FRAME: Duration = Duration::from_millis(100);
 
-/// The status line. Clones share it.
+/// The status line. Clones share the same line.
 #[derive(Debug, Clone)]
 pub struct Spinner {
     state: Arc<Mutex<State>>,
 }
 
-/// An entry of the status line, removed when it is dropped.
+/// An entry of the status line. Dropping the value removes the entry.
 #[derive(Debug)]
 #[must_use = "dropping it removes it from the status line"]
 pub struct StatusEntry {
@@ -43,12 +43,12 @@ struct State {
     shown: bool,
     /// Whether the printed text ends in the middle of a line, which the status line would overwrite.
     midline: bool,
-    /// Number of callers that are printing.
+    /// Number of callers that have suspended the status line.
     suspended: usize,
 }
 
 impl Spinner {
-    /// A status line on stderr if stderr is a terminal that can clear a line, and stdout is a terminal, too: a program that
+    /// Creates a status line on stderr, if stderr is a terminal that can clear a line and stdout is also a terminal: a program that
     /// reads stdout may print on the same terminal at any time.
     pub fn new() -> Self {
         let dumb = helve::internal::environment::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -59,7 +59,7 @@ impl Spinner {
         Self { state: Arc::new(Mutex::new(State { watched, ..State::default() })) }
     }
 
-    /// Adds an entry, shown from the next tick.
+    /// Adds an entry, which is shown from the next tick on.
     pub fn start(&self, label: &str) -> StatusEntry {
         let mut state = self.state.lock();
         state.last_id += 1;
@@ -73,7 +73,7 @@ impl Spinner {
         self.state.lock().draw(Instant::now());
     }
 
-    /// Hides the status line while `print` runs, which must end its last line.
+    /// Hides the status line while `print` runs. The output of `print` must end with a newline.
     pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         {
             let mut state = self.state.lock();
@@ -85,7 +85,7 @@ impl Spinner {
         print()
     }
 
-    /// Prints text on stdout. If it ends in the middle of a line, the status line stays hidden until the line ends.
+    /// Prints text on stdout. If the text ends in the middle of a line, the status line stays hidden until the line ends.
     pub fn write(&self, text: &str) {
         if text.is_empty() {
             return;
@@ -136,7 +136,7 @@ impl State {
         }
     }
 
-    /// The text of the status line, narrower than the terminal so that it never wraps.
+    /// Returns the text of the status line, narrower than the terminal so that it never wraps.
     fn line(&self, now: Instant, width: usize) -> Option<String> {
         let (_, label, begun) = self.entries.first()?;
         let elapsed = now.saturating_duration_since(*begun);

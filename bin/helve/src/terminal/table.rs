@@ -1,4 +1,4 @@
-//! Tables for lists: columns as wide as their cells, the last column cut to the terminal's width.
+//! Renders lists as tables. Columns are as wide as their cells; the last column is cut to the terminal's width.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -6,20 +6,20 @@ use super::{STRONG, clean, cut, styled};
 
 const GAP: &str = "  ";
 
-/// Rows under headings.
+/// A table: rows below headings.
 pub struct Table {
     headings: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
 }
 
-/// Plain text and its style.
+/// A cell of a table: plain text and its style.
 pub struct Cell {
     text: String,
     style: anstyle::Style,
 }
 
 impl Cell {
-    /// A cell in a style. The text is escaped and joined to one line.
+    /// Creates a cell. The text is redacted, escaped and joined to one line.
     pub fn new(text: &str, style: anstyle::Style) -> Self {
         // Redacted first: the redactor could not find a secret that the table has cut.
         let text = clean(text);
@@ -35,7 +35,7 @@ impl From<&str> for Cell {
 }
 
 impl Table {
-    /// A table with these headings.
+    /// Creates a table with these headings.
     pub fn new(headings: &[&'static str]) -> Self {
         Self { headings: headings.to_vec(), rows: Vec::new() }
     }
@@ -52,7 +52,7 @@ impl Table {
         }
     }
 
-    /// The table as lines of at most this width.
+    /// Returns the table as lines of at most `width` columns.
     fn lines(&self, width: usize) -> Vec<String> {
         let columns = self.headings.len();
         let needed =

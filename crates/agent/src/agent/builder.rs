@@ -1,4 +1,4 @@
-//! The setters of an agent.
+//! Builder methods of an agent.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Agent {
         self
     }
 
-    /// Sets the workers of the queue, which live as long as the agent.
+    /// Sets the guard that stops the workers of the queue when the last agent with this guard is dropped.
     #[doc(hidden)]
     #[must_use]
     pub fn with_workers(mut self, workers: Option<Arc<DropGuard>>) -> Self {
@@ -65,7 +65,7 @@ impl Agent {
         self
     }
 
-    /// Sets the approver, who decides about calls that need approval.
+    /// Sets the approver, which decides about calls that need approval.
     #[must_use]
     pub fn with_approver(mut self, approver: impl Approver) -> Self {
         self.0.approver = Some(Arc::new(approver));
@@ -79,24 +79,24 @@ impl Agent {
         self
     }
 
-    /// Sets the first strategy, which an earlier run found to work.
+    /// Sets the strategy that runs try first, such as one that [`Self::on_strategy`] reported.
     #[must_use]
     pub fn with_strategy(mut self, strategy: Strategy) -> Self {
         self.0.learned = Some(strategy);
         self
     }
 
-    /// Sets a function that is called when a run finds that another strategy works, so that it can be remembered for the model.
+    /// Sets a callback for the strategy that worked after the first one failed. The callback can remember the strategy for the model.
     #[must_use]
     pub fn on_strategy(mut self, notify: impl Fn(Strategy) + Send + Sync + 'static) -> Self {
         self.0.on_strategy = Some(Arc::new(notify));
         self
     }
 
-    /// Adds a tool. All agents that share the catalogue get it.
+    /// Adds a tool. All agents that share the catalogue can use the tool.
     ///
     /// # Errors
-    /// If its name or schema is invalid.
+    /// Returns an error if the tool's name or schema is invalid, or a tool of this name is already registered.
     pub fn tool<Kind>(self, tool: impl IntoTool<Kind>) -> Result<Self, AgentError> {
         self.0.catalogue.register(tool)?;
         Ok(self)
@@ -105,22 +105,22 @@ impl Agent {
     /// Adds several tools: a value whose type has `#[tools]`, or a list.
     ///
     /// # Errors
-    /// If the name or schema of one is invalid.
+    /// Returns an error if the name or schema of a tool is invalid. In this case no tool is added.
     pub fn tools<Kind>(self, tools: impl IntoTools<Kind>) -> Result<Self, AgentError> {
         self.0.catalogue.register_all(tools)?;
         Ok(self)
     }
 
-    /// Sets the user: tools, layers and the store see it as [`Caller::user`](helve_core::Caller::user).
+    /// Sets the user, which tools, layers and the store see as [`Caller::user`](helve_core::Caller::user).
     #[must_use]
     pub fn with_user(mut self, user: impl Into<Arc<str>>) -> Self {
         self.0.user = Some(user.into());
         self
     }
 
-    /// Adds a value for its tools and layers, such as a database pool. They get it by [`CallContext::extension`].
+    /// Adds a value, such as a database pool, that tools and layers get from [`CallContext::extension`].
     ///
-    /// Results of calls with such values are not cached. A value for all agents and for background calls belongs in
+    /// An agent with such a value does not cache results of calls. A value for all agents and for background calls belongs in
     /// [`ExecutorOptions::extensions`](helve_tools::ExecutorOptions::extensions).
     ///
     /// [`CallContext::extension`]: helve_core::CallContext::extension

@@ -1,4 +1,4 @@
-//! Streams that own their agent, and return it at the end.
+//! Streams that own their agent and return the agent at the end.
 
 use helve_core::RunId;
 use tokio_util::sync::CancellationToken;
@@ -9,8 +9,8 @@ use crate::stream::{Outbox, OwnedRunStream, RunStream};
 use crate::user_input::UserInput;
 
 impl Agent {
-    /// Answers one request as a stream that owns the agent, so that a web handler can return it, or a task can own it. If the run cannot
-    /// start, the first item is the error.
+    /// Starts a run, and returns a stream of its events. The stream owns the agent, so a web handler can return the stream and a task can
+    /// own it. If the run cannot start, the first item is the error.
     ///
     /// ```
     /// # use helve_agent::{Agent, AgentError, ScriptedModel};
@@ -37,7 +37,8 @@ impl Agent {
         RunStream::new(Box::pin(run), outbox, cancel)
     }
 
-    /// Resumes a stored run as a stream that owns the agent. If the run cannot be claimed, the first item is the error.
+    /// Resumes a stored run, and returns a stream of its events. The stream owns the agent. If the agent cannot claim the run, the first
+    /// item is the error.
     #[must_use]
     pub fn resume_run_into_stream(mut self, run: RunId) -> OwnedRunStream {
         let (outbox, cancel) = (Outbox::new(self.executor().redactor()), CancellationToken::new());

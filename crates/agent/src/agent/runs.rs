@@ -1,4 +1,4 @@
-//! Runs of an agent: to the end, as a stream, with a typed answer, or resumed after decisions.
+//! Methods that start and resume runs: to the end, as a stream, or with a typed answer.
 
 use std::sync::Arc;
 
@@ -17,29 +17,30 @@ use crate::stream::{Outbox, RunStream};
 use crate::user_input::UserInput;
 
 impl Agent {
-    /// Answers one request.
+    /// Starts a run, and drives it to its answer.
     ///
     /// # Errors
-    /// If the run ends without an answer. The conversation keeps what was said.
+    /// Returns an error if the run ends without an answer. The conversation keeps the messages so far.
     pub async fn run(&mut self, input: impl Into<UserInput>) -> Result<Answer, AgentError> {
         let run = self.begin(input.into())?;
         Driver::new(&mut self.0, run, None, CancellationToken::new()).start().await
     }
 
-    /// Answers one request as a stream of events.
+    /// Starts a run, and returns a stream of its events.
     ///
     /// # Errors
-    /// If the run cannot start.
+    /// Returns an error if the run cannot start.
     #[expect(clippy::unused_async, reason = "programs await it; the run starts when its stream is polled")]
     pub async fn run_stream(&mut self, input: impl Into<UserInput>) -> Result<RunStream<'_>, AgentError> {
         let run = self.begin(input.into())?;
         Ok(self.stream(run, CancellationToken::new(), Driver::start))
     }
 
-    /// Answers one request with a value of a type. The model gets the schema, and one correction if its answer does not fit.
+    /// Starts a run, and parses its answer as a `T`. The model gets the JSON Schema of `T`, and one correction if the answer does not match
+    /// it.
     ///
     /// # Errors
-    /// If there is no answer, or it does not fit the type.
+    /// Returns an error if there is no answer, or the answer does not match the type.
     pub async fn run_as<T: DeserializeOwned + JsonSchema>(&mut self, input: impl Into<UserInput>) -> Result<T, AgentError> {
         self.0.output = Some(helve_core::Schema::of::<T>());
         let answer = crate::typed::run_as(self, input.into()).await;
@@ -47,10 +48,10 @@ impl Agent {
         answer
     }
 
-    /// Resumes a paused run.
+    /// Resumes a paused run with decisions, and drives the run to its answer.
     ///
     /// # Errors
-    /// If there is no answer; [`AgentError::Waiting`] again if requests are left.
+    /// Returns an error if there is no answer, and [`AgentError::Waiting`] if some requests still have no decision.
     pub async fn resume(&mut self, paused: PausedRun, grants: Vec<Grant>) -> Result<Answer, AgentError> {
         if self.record_decisions(&paused, &grants).await? {
             return self.resume_run(paused.run.id()).await;
@@ -59,10 +60,10 @@ impl Agent {
         Driver::new(&mut self.0, paused.run, None, CancellationToken::new()).resume(paused.requests, grants).await
     }
 
-    /// Resumes a paused run as a stream of events.
+    /// Resumes a paused run with decisions, and returns a stream of its events.
     ///
     /// # Errors
-    /// If the run belongs to another conversation.
+    /// Returns an error if the run belongs to another conversation, or the store fails.
     pub async fn resume_stream(&mut self, paused: PausedRun, grants: Vec<Grant>) -> Result<RunStream<'_>, AgentError> {
         if self.record_decisions(&paused, &grants).await? {
             return self.resume_run_stream(paused.run.id()).await;
@@ -71,7 +72,7 @@ impl Agent {
         Ok(self.stream(paused.run, CancellationToken::new(), |driver| driver.resume(paused.requests, grants)))
     }
 
-    /// Drives a run as a stream that borrows the agent.
+    /// Returns a stream that drives the run and borrows the agent.
     pub(super) fn stream<'a, F>(&'a mut self, run: Run, cancel: CancellationToken, drive: impl FnOnce(Driver<'a>) -> F) -> RunStream<'a>
     where
         F: Future<Output = Result<Answer, AgentError>> + Send + 'a,
@@ -82,7 +83,7 @@ impl Agent {
         RunStream::new(Box::pin(async move { ((), answer.await) }), outbox, cancel)
     }
 
-    /// Stores the decisions about a stored run. Only the first decision about a request counts, which may be that of another process.
+    /// Records the decisions, if the run is stored. For each request only the first decision counts; another process may have made it.
     /// Returns whether the run is stored.
     async fn record_decisions(&self, paused: &PausedRun, grants: &[Grant]) -> Result<bool, AgentError> {
         let Some(store) = self.store() else { return Ok(false) };

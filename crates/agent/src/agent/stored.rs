@@ -1,4 +1,4 @@
-//! Stored runs: the store of an agent, and how it resumes a run of another process.
+//! Stored runs: sets the store of an agent, and resumes runs that another process started.
 
 use std::time::Duration;
 
@@ -15,55 +15,55 @@ use crate::error::AgentError;
 use crate::run::{Answer, Effect, Input, Run};
 use crate::stream::RunStream;
 
-/// Interval between checks for results, if the store does not announce them.
+/// Interval between checks for background results, if the store does not notify about changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Agent {
-    /// Sets the store of the agent's runs: they survive the process, and people can decide days later.
+    /// Sets the store of the agent's runs. Stored runs survive the process, and people can decide days later.
     ///
     /// Background calls go into the queue of the store. An agent with its own executor ([`Agent::new`]) also runs a worker for that queue
-    /// while it lives; an agent with a shared executor leaves that to a [`Worker`](helve_tools::Worker).
+    /// until the agent is dropped. An agent with a shared executor needs a separate [`Worker`](helve_tools::Worker).
     ///
     /// # Errors
-    /// [`AgentError::OtherStore`] if the executor already has another store: runs and background calls would be in two places.
+    /// Returns [`AgentError::OtherStore`] if the executor already has another store: runs and background calls must share one.
     pub fn with_store(mut self, store: StoreHandle) -> Result<Self, AgentError> {
         self.0.executor.use_store(store.clone()).map_err(|_| AgentError::OtherStore)?;
         self.0.store = Some(store);
         Ok(self)
     }
 
-    /// The store of its runs.
+    /// Returns the store of the agent's runs, or `None` if there is none.
     #[must_use]
     pub fn store(&self) -> Option<&StoreHandle> {
         self.0.store.as_ref()
     }
 
-    /// Resumes a stored run that no process drives: it waited for people, was dropped, or its process ended.
+    /// Resumes a stored run that no process drives: a run that is paused, was dropped, or whose process ended.
     ///
     /// # Errors
-    /// If the run cannot be claimed, or there is no answer.
+    /// Returns an error if the agent cannot claim the run, or there is no answer.
     pub async fn resume_run(&mut self, run: RunId) -> Result<Answer, AgentError> {
         let cancel = CancellationToken::new();
         let (run, claimed) = self.claim(run, &cancel).await?;
         Driver::new(&mut self.0, run, None, cancel).recover(claimed).await
     }
 
-    /// Like [`Self::resume_run`], but as a stream of events. Earlier events are in the store.
+    /// Resumes a stored run like [`Self::resume_run`], and returns a stream of its new events. Earlier events are in the store.
     ///
     /// # Errors
-    /// If the run cannot be claimed.
+    /// Returns an error if the agent cannot claim the run.
     pub async fn resume_run_stream(&mut self, run: RunId) -> Result<RunStream<'_>, AgentError> {
         let cancel = CancellationToken::new();
         let (run, claimed) = self.claim(run, &cancel).await?;
         Ok(self.stream(run, cancel, |driver| driver.recover(claimed)))
     }
 
-    /// Runs the agent on background results that it has not seen yet. Returns `None` if there are none.
+    /// Starts a run with the background results that the agent has not seen yet. Returns `None` if there are none.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// Returns an error if there is no answer.
     pub async fn run_on_results(&mut self) -> Result<Option<Answer>, AgentError> {
-        // An agent without a store has a queue in memory, from its first background call on.
+        // This is not `self.store()`: an agent without a store has a queue in memory.
         let Some(store) = self.executor().store().cloned() else { return Ok(None) };
         if store.inbox(self.conversation().id).await?.is_empty() {
             return Ok(None);
@@ -71,19 +71,20 @@ impl Agent {
         self.run(Vec::new()).await.map(Some)
     }
 
-    /// Waits for results of background calls in this conversation, and runs the agent on them. Returns `None` if no call is running.
+    /// Waits for a result of a background call in this conversation, and starts a run with it. Returns `None` if no background call is
+    /// queued or running.
     ///
-    /// This starts a worker for the queue, unless its `Helve` has one.
+    /// Starts a worker for the queue, unless the agent or its `Helve` has one.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// Returns an error if there is no answer.
     pub async fn results(&mut self) -> Result<Option<Answer>, AgentError> {
         let Some(store) = self.executor().store().cloned() else { return Ok(None) };
         let mut changes = store.changes();
         let filter = TaskFilter::default().conversation(self.conversation().id).limit(1);
         self.0.start_worker();
         loop {
-            // Checked first: a call that ends in between has its result in the inbox.
+            // Check the tasks before the inbox: if a call ends in between, its result is in the inbox.
             let queued = store.tasks(filter.clone().state(TaskState::Queued)).await?;
             let is_running = !queued.is_empty() || !store.tasks(filter.clone().state(TaskState::Running)).await?.is_empty();
             if let Some(answer) = self.run_on_results().await? {
@@ -99,10 +100,10 @@ impl Agent {
         }
     }
 
-    /// Continues a stored conversation.
+    /// Loads a stored conversation, which replaces the current one.
     ///
     /// # Errors
-    /// If the conversation does not exist or cannot be read.
+    /// Returns an error if the agent has no store, or the conversation does not exist or cannot be loaded.
     pub async fn open_conversation(&mut self, id: helve_core::ConversationId) -> Result<(), AgentError> {
         let store = self.0.store.clone().ok_or(AgentError::NoStore)?;
         let stored = store.conversation(id).await?.ok_or_else(|| StoreError::NotFound(format!("conversation {id}")))?;
@@ -124,11 +125,11 @@ impl Agent {
     }
 }
 
-/// Cancels a stored run. If a process drives it, that process is told to stop and the state is `running`; else the run ends here, and
-/// its open calls end as cancelled.
+/// Cancels a stored run, and returns its state. If a process drives the run, this function notifies that process and returns
+/// [`RunState::Running`]. Otherwise the run ends at once, and its unfinished calls end as cancelled.
 ///
 /// # Errors
-/// If the run does not exist, or the store cannot be used.
+/// Returns an error if the run does not exist, or the store fails.
 pub async fn cancel_run(store: &StoreHandle, id: RunId) -> Result<RunState, StoreError> {
     let stored = store.cancel_run(id).await?;
     if stored.state.is_over() {

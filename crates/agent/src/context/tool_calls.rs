@@ -1,4 +1,4 @@
-//! The built-in context: the tools, the calls with their results, and the running background calls.
+//! The built-in context: tells the model about background tools and running background calls, and records the latest calls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,23 +15,24 @@ const MAX_CALLS: usize = 100;
 /// Maximum size of a remembered result, in bytes.
 const MAX_TEXT: usize = 1000;
 
-/// One call and its result.
+/// A call and its result so far.
 #[derive(Debug, Clone)]
 pub struct ToolCallRecord {
-    /// The call id; for a background call also the task id.
+    /// The call id, which is also the task id of a background call.
     pub call_id: CallId,
     /// The tool's name.
     pub tool: Arc<str>,
-    /// Whether the result is still to come.
+    /// Whether the call is a background call without a result yet.
     pub pending: bool,
-    /// Whether the call succeeded.
+    /// Whether the call succeeded; `false` while `pending` is set.
     pub success: bool,
-    /// The beginning of the result.
+    /// The first 1000 bytes of the result.
     pub text: Arc<str>,
 }
 
-/// Tells the model how to use background tools and which calls are still running. Definitions and results are for programs only,
-/// because the model gets them anyway.
+/// A context that tells the model how to use background tools, and which background calls are still running.
+///
+/// [`Self::definitions`] and [`Self::calls`] are for programs only: the model gets tools and results with each request.
 #[derive(Debug, Clone, Default)]
 pub struct ToolCallContext(Arc<Mutex<State>>);
 
@@ -44,13 +45,13 @@ struct State {
 }
 
 impl ToolCallContext {
-    /// Creates a context for a language.
+    /// Creates a context that writes its text in `language`.
     #[must_use]
     pub fn new(language: Language) -> Self {
         Self(Arc::new(Mutex::new(State { language, ..State::default() })))
     }
 
-    /// Sets the tools that may be called.
+    /// Sets the tools that the model may call.
     pub fn set_definitions(&self, toolkit: &Toolkit) {
         let mut state = self.0.lock();
         state.definitions = toolkit.list().map(|entry| entry.model_name().clone()).collect();
@@ -58,25 +59,25 @@ impl ToolCallContext {
             toolkit.list().filter(|entry| entry.spec().rules().mode == Mode::Background).map(|entry| entry.model_name().clone()).collect();
     }
 
-    /// The names of the tools that may be called.
+    /// Returns the names of the tools that the model may call.
     #[must_use]
     pub fn definitions(&self) -> Vec<Arc<str>> {
         self.0.lock().definitions.clone()
     }
 
-    /// The latest calls with their results so far, oldest first.
+    /// Returns the latest 100 calls with their results so far, oldest first.
     #[must_use]
     pub fn calls(&self) -> Vec<ToolCallRecord> {
         self.0.lock().calls.iter().cloned().collect()
     }
 
-    /// The background calls that have not ended.
+    /// Returns the background calls that have not ended.
     #[must_use]
     pub fn pending(&self) -> Vec<ToolCallRecord> {
         self.0.lock().calls.iter().filter(|call| call.pending).cloned().collect()
     }
 
-    /// Forgets all calls, for a new conversation.
+    /// Removes all calls, for a new conversation.
     pub(crate) fn clear(&self) {
         self.0.lock().calls.clear();
     }

@@ -1,4 +1,4 @@
-//! Approvals in a run: requests go to the approver or stay open, and decisions resume calls.
+//! Approvals in a run: passes requests to the approver, records decisions, and resumes the calls.
 
 use helve_core::store::{DecisionRecord, DecisionResult};
 use helve_core::{ApprovalRequest, Decision, Grant, Verdict};
@@ -24,7 +24,8 @@ impl Driver<'_> {
         self.drive().await
     }
 
-    /// Passes a request to the approver, unless the person has allowed the tool for the whole conversation.
+    /// Passes a request to the approver, or approves it if a person has allowed the tool for the whole conversation. Without an approver
+    /// the request stays open.
     pub(super) fn request_approval(&mut self, request: ApprovalRequest) {
         let entry = self.environment.toolkit.get(&request.call.tool);
         let allowed = entry.is_some_and(|entry| self.agent.conversation.allowed.contains(&entry.digest()));
@@ -49,7 +50,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Applies a decision; `None` if it comes later. With `always`, it covers later calls of the tool as it is now.
+    /// Applies a decision. If `grant` is `None`, the request stays open. If `always` is set, later calls to the tool need no approval, as
+    /// long as the tool does not change.
     pub(super) fn decided(&mut self, request: ApprovalRequest, grant: Option<Grant>, always: bool) {
         if always && let Some(entry) = self.environment.toolkit.get(&request.call.tool) {
             self.agent.conversation.allowed.insert(entry.digest());
@@ -60,7 +62,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Resumes the call of a decided request, if the run still waits for it.
+    /// Resumes the call of a decided request, if the run still waits for the decision.
     fn resume_call(&mut self, request: ApprovalRequest, grant: Grant) {
         if !self.run.is_waiting(request.id) {
             return;
@@ -70,7 +72,8 @@ impl Driver<'_> {
         self.start_call(request.call, Some(grant));
     }
 
-    /// Stores a decision. Returns the decision that counts, which may be an earlier one, and whether it also covers later calls.
+    /// Stores a decision. Returns the grant that counts, which may come from an earlier decision, and whether the decision covers later
+    /// calls to the tool.
     pub(super) async fn record_decision(
         &mut self,
         request: &ApprovalRequest,
@@ -84,7 +87,7 @@ impl Driver<'_> {
                     DecisionResult::Accepted(approval) | DecisionResult::TooLate(approval) => Some(*approval),
                     DecisionResult::Unknown => None,
                 },
-                // Another person may have decided by now.
+                // The approver decides later, but another person may have decided in the meantime.
                 None => store.approval(request.id).await?,
             };
             if let Some(approval) = stored
@@ -99,7 +102,7 @@ impl Driver<'_> {
         Ok((grant, always))
     }
 
-    /// Takes decisions from the store. Returns whether there were any.
+    /// Applies decisions from the store to open requests. Returns whether there were any.
     pub(super) async fn take_decisions(&mut self) -> Result<bool, AgentError> {
         let Some(store) = self.log.as_ref().map(|log| log.store.clone()) else { return Ok(false) };
         let mut any = false;

@@ -9,15 +9,15 @@ use tokio::task::{Id, JoinError, JoinSet};
 use super::Driver;
 use crate::run::Input;
 
-/// The running calls.
+/// The running calls of a run.
 #[derive(Default)]
 pub(super) struct Calls {
     tasks: JoinSet<CallState>,
-    /// The call of each task, for tasks that end without an outcome.
+    /// The call id and the tool of each task, for tasks that end without an outcome.
     running: Vec<(Id, CallId, Arc<str>)>,
 }
 
-/// What a call needs to run.
+/// The executor, the tools and the call context that all calls of a run share.
 #[derive(Clone)]
 pub(super) struct CallEnvironment {
     pub(super) executor: Executor,
@@ -26,10 +26,10 @@ pub(super) struct CallEnvironment {
 }
 
 impl Calls {
-    /// Starts a call in its own task, or resumes one after a decision.
+    /// Starts a call in its own task. With a grant, resumes a call after a decision.
     pub(super) fn start(&mut self, environment: &CallEnvironment, call: ToolCall, grant: Option<Grant>) {
         let (id, tool, to) = (call.id, call.tool.clone(), environment.clone());
-        // Boxed, because a task is moved several times before it runs.
+        // Box the future, because a task is moved several times before it runs.
         let future: BoxFuture<'static, CallState> = match grant {
             None => Box::pin(async move { to.executor.call(&to.toolkit, call, &to.cx).await }),
             Some(grant) => Box::pin(async move { to.executor.resume(&to.toolkit, call, grant, &to.cx).await }),
@@ -38,13 +38,13 @@ impl Calls {
         self.running.push((task.id(), id, tool));
     }
 
-    /// Waits for the next call that ends or waits for a person; forever if no call is running.
+    /// Waits for the next call that ends or needs a decision; waits forever if no call is running.
     pub(super) async fn next(&mut self) -> Option<CallState> {
         let Some(ended) = self.tasks.join_next_with_id().await else { return std::future::pending().await };
         self.take(ended)
     }
 
-    /// Like [`Self::next`], but returns `None` instead of waiting.
+    /// Returns the next call that has ended or needs a decision, or `None` if there is none yet.
     pub(super) fn try_next(&mut self) -> Option<CallState> {
         let ended = self.tasks.try_join_next_with_id()?;
         self.take(ended)
@@ -57,7 +57,7 @@ impl Calls {
         };
         let index = self.running.iter().position(|(id, ..)| *id == task)?;
         let (_, call_id, tool) = self.running.swap_remove(index);
-        // A task that panicked outside its tool has no outcome, and needs one.
+        // Every call needs an outcome, also if its task panicked outside the tool.
         let lost = |_| CallState::Over(Outcome::failed(call_id, tool, ToolError::failed("the call ended without a result")));
         Some(ended.map_or_else(lost, |(_, state)| state))
     }
@@ -73,9 +73,9 @@ impl Calls {
 }
 
 impl Driver<'_> {
-    /// A call ended, or waits for a person.
+    /// Handles a call that ended or needs a decision.
     pub(super) fn call_changed(&mut self, state: CallState) {
-        // Events of the tool come before the end of its call.
+        // Emit the events of the tool before the end of its call.
         while let Some(Ok(event)) = self.tool_events.as_mut().map(tokio::sync::mpsc::Receiver::try_recv) {
             self.emit(event);
         }

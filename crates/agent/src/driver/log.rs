@@ -1,7 +1,7 @@
 //! Stores a run: each step is one transaction, and the listener gets an event only after it is stored.
 //!
-//! A turn costs two commits: before the request to the model, and before its calls start. Events while calls run are stored
-//! and sent to the listener after a short delay.
+//! A turn needs two commits: before the request to the model, and before its calls start. While calls run, events are committed
+//! together after a short delay, and then sent to the listener.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use super::Driver;
 use crate::error::AgentError;
 use crate::run::{Answer, Input, Run};
 
-/// Who decides about a tool that was allowed for the whole conversation.
+/// The name that is recorded as the decider if a person allowed the tool for the whole conversation.
 pub(super) const ALWAYS: &str = "always";
-/// How long an event waits for others to be stored with it.
+/// Delay before events are committed, so that several events share a commit.
 pub(super) const COMMIT_DELAY: Duration = Duration::from_millis(50);
-/// Maximum length of the input in lists of runs.
+/// Maximum length of the input that lists of runs show, in characters.
 const MAX_INPUT: usize = 200;
-/// Number of events that are read at once.
+/// Maximum number of events that are read from the store at once.
 const PAGE: usize = 1000;
 
-/// What is not stored yet, and what is.
+/// The changes of a run since its last commit, and the position of that commit.
 pub(super) struct Log {
     pub(super) store: StoreHandle,
     epoch: u64,
     begin: Option<NewRun>,
     events: Vec<(Timestamp, EventData)>,
-    /// Approval requests of this step.
+    /// Approval requests since the last commit.
     pub(super) requests: Vec<Approval>,
-    /// Background calls whose results the run has taken in this step.
+    /// Background calls whose results the run has read since the last commit.
     results: Vec<CallId>,
     /// The number of stored messages.
     stored_messages: usize,
@@ -51,10 +51,10 @@ pub(crate) struct ClaimedRun {
 }
 
 impl Log {
-    /// The log of a new run.
+    /// Creates the log of a new run. `stored` is the number of messages that are already stored.
     pub(super) fn new(store: StoreHandle, run: &Run, redactor: &Redactor, stored: usize, cancel: CancellationToken) -> Self {
         let (settings, input) = (run.settings(), run.input());
-        // Redact before cutting: half a secret would not be found.
+        // Redact before shortening: the redactor would not recognise half a secret.
         let input = redactor.clean(&input).map_or(input, Into::into);
         let begin = NewRun {
             id: run.id(),
@@ -69,12 +69,12 @@ impl Log {
         Self { begin: Some(begin), ..Self::resumed(store, lease, 1, stored, 0) }
     }
 
-    /// The log of a stored run.
+    /// Creates the log of a stored run.
     fn resumed(store: StoreHandle, lease: LeaseGuard, epoch: u64, stored_messages: usize, last_seq: u64) -> Self {
         Self { store, epoch, begin: None, events: Vec::new(), requests: Vec::new(), results: Vec::new(), stored_messages, last_seq, lease }
     }
 
-    /// Returns whether there are requests that are not stored.
+    /// Returns whether there are approval requests that are not stored.
     pub(super) fn has_requests(&self) -> bool {
         !self.requests.is_empty()
     }
@@ -85,7 +85,7 @@ impl Log {
     }
 
     pub(super) fn add(&mut self, data: EventData) {
-        // The store adds this event together with a decision. A tool that is always allowed gets no decision in the store.
+        // The store adds `PermissionResult` itself when it records a decision. A tool that is always allowed has no recorded decision.
         if !matches!(&data, EventData::PermissionResult { by, .. } if by != ALWAYS) {
             self.events.push((Timestamp::now(), data));
         }
@@ -93,7 +93,7 @@ impl Log {
 }
 
 impl Driver<'_> {
-    /// Resumes a stored run: decisions that were made meanwhile count, and interrupted calls are repeated if they may be.
+    /// Resumes a stored run: applies decisions that were made in the meantime, and repeats interrupted calls that may be repeated.
     pub(crate) async fn recover(mut self, claimed: ClaimedRun) -> Result<Answer, AgentError> {
         let stored = self.agent.conversation.messages.len();
         self.log = Some(Log::resumed(claimed.store, claimed.lease, claimed.epoch, stored, claimed.seq));
@@ -108,7 +108,7 @@ impl Driver<'_> {
         self.drive().await
     }
 
-    /// Stores everything since the last commit, and passes the events to the listener.
+    /// Commits everything since the last commit, and passes the events to the listener.
     pub(super) async fn commit(&mut self, state: RunState) -> Result<(), AgentError> {
         let Some(log) = &mut self.log else { return Ok(()) };
         let snapshot = if state.is_over() { None } else { Some(self.run.snapshot()?) };
@@ -154,7 +154,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Passes events that other processes added to the run to the listener.
+    /// Passes the events that other processes added to the run to the listener.
     async fn push_others(&mut self, store: &StoreHandle, mut known: u64, before: u64) -> Result<(), AgentError> {
         while known < before {
             let page = store.events(self.run.id(), known, PAGE.min(usize::try_from(before - known).unwrap_or(PAGE))).await?;
@@ -174,7 +174,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Adds the results of background calls that have ended since.
+    /// Adds the results of background calls that have ended since the last request to the model.
     pub(super) async fn add_background_results(&mut self) -> Result<(), AgentError> {
         let Some(store) = self.environment.executor.store().cloned() else { return Ok(()) };
         let conversation = self.run.conversation();

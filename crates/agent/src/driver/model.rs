@@ -1,4 +1,4 @@
-//! The model in a run: the request of a turn, and its response.
+//! Creates the request of a turn, and reads the response of the model.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::quotes::{Quotation, is_in_result};
 use crate::run::{Effect, Input, ToolFacts};
 use crate::strategy::{CallFormat, Strategy};
 
-/// The response of the model.
+/// The state of the request to the model and of its response.
 pub(super) enum ModelResponse<'m> {
     Idle,
     Requested(BoxFuture<'m, Result<ModelStream, ModelError>>, Box<Reader>),
@@ -29,7 +29,8 @@ impl ModelResponse<'_> {
         matches!(self, Self::Idle)
     }
 
-    /// Waits until the model has written into `deltas`. Returns `false` if the response ended; never returns while idle.
+    /// Waits for the next deltas of the response, and writes them into `deltas`. Returns `false` if the response has ended. Never returns
+    /// if there is no request.
     pub(super) async fn next(&mut self, deltas: &mut Deltas) -> Result<bool, ModelError> {
         if let Self::Requested(request, _) = self {
             let stream = caught(request).await?;
@@ -51,7 +52,7 @@ async fn caught<T>(work: impl Future<Output = Result<T, ModelError>>) -> Result<
 }
 
 impl Driver<'_> {
-    /// The request of this turn, and the reader of its response.
+    /// Creates the request of this turn, and the reader of its response.
     pub(super) fn request(&mut self, model: &dyn DynModel) -> Result<(ModelRequest, Box<Reader>), AgentError> {
         let toolkit = self.agent.toolkit()?;
         if self.run.turns() > 1 {
@@ -75,7 +76,7 @@ impl Driver<'_> {
         paragraph(&mut system, &format.instructions());
         let mut options = self.agent.generate.clone();
         if format.strategy != Strategy::Native && options.temperature.is_none() {
-            // Calls in text must be exact.
+            // A model that writes calls as text must write them exactly.
             options = Arc::new(GenerateOptions::clone(&options).temperature(0.0));
         }
         let mut request = ModelRequest::default();
@@ -89,7 +90,7 @@ impl Driver<'_> {
         let limit = self.agent.options.limits.context_tokens.or(info.context_tokens);
         let messages = fit::fit(self.run.messages(), limit, self.run.too_long());
         format.fill(&messages, &mut request);
-        // Together with tools, a schema for the answer would forbid calls.
+        // If there are tools, a schema for the answer would forbid calls.
         if tools.is_empty() && info.constrains_output {
             request.output.clone_from(&self.agent.output);
         }
@@ -126,7 +127,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Reads some deltas. Returns why the response ended, if it did.
+    /// Passes deltas to the reader. Returns why the response ended, or `None` if it has not ended.
     fn read(&mut self, deltas: &Deltas, reader: &mut Reader) -> Option<EndReason> {
         let mut end = None;
         for delta in deltas.iter() {
@@ -157,7 +158,7 @@ impl Driver<'_> {
         end
     }
 
-    /// The response is complete.
+    /// Ends a complete response.
     fn end_response(&mut self, end: EndReason, reader: Box<Reader>) {
         reader.finish(end == EndReason::Length, &mut |event| self.dialect_event(event));
         if self.run.strategy() == Strategy::Structured && !self.run.text().is_empty() {
@@ -177,7 +178,7 @@ impl Driver<'_> {
                 self.handle(Input::Text(text));
                 self.show(text);
             }
-            // The end of a quotation belongs to it.
+            // Markup after a quoted call, such as its closing tag, belongs to the quotation.
             EventKind::Markup(text) if self.response_text.quoting => {
                 self.handle(Input::Text(text));
                 self.show(text);
@@ -205,10 +206,10 @@ impl Driver<'_> {
                 }
                 let tool = self.facts(&call.name);
                 self.handle(Input::Call { call, tool, in_text });
-                // A call may start before the response is complete.
+                // An early call starts before the response is complete.
                 self.apply_starts();
             }
-            // Half a call that was quoted from a result was not meant as one.
+            // An incomplete call that a tool result contains is a quotation.
             EventKind::Malformed(malformed) if !event.span.is_empty() && is_in_result(&malformed.raw, self.run.messages()) => {
                 self.handle(Input::Text(&malformed.raw));
                 self.show(&malformed.raw);
@@ -218,14 +219,15 @@ impl Driver<'_> {
         }
     }
 
-    /// Emits a piece of text. With a schema the model writes JSON, and the answer in it is emitted at the end.
+    /// Emits a piece of text. Does nothing if the strategy is structured: then the text is JSON, and [`Self::end_response`] emits the
+    /// answer in it.
     fn show(&mut self, text: &str) {
         if self.outbox.is_some() && self.run.strategy() != Strategy::Structured {
             self.emit(EventData::TextDelta { text: text.to_owned() });
         }
     }
 
-    /// Looks up whether a call in text is quoted from a result.
+    /// Returns whether a call in the message text is quoted from a tool result.
     fn look_up(&mut self, call: &Call) -> Quotation {
         let table = self.agent.tables.of(self.environment.toolkit.model_list().tools());
         let dialect = Dialect::of_model(&self.agent.model.info().name);

@@ -1,4 +1,4 @@
-//! The calls of a turn: announced, checked against the limits, started, and finished.
+//! The calls of a turn: announces calls, checks limits, starts calls, and ends the turn when all calls have outcomes.
 
 use std::sync::Arc;
 
@@ -14,12 +14,13 @@ use crate::strategy::Strategy;
 
 /// Maximum number of calls in one response.
 const MAX_CALLS: usize = 1024;
-/// Maximum size of the arguments of one call; every tool would refuse more.
+/// Maximum size of the arguments of one call, in bytes. Every tool would reject more.
 const MAX_ARGUMENTS: usize = JsonLimits::ARGUMENTS.bytes;
-/// Maximum number of malformed calls of one response that the model is told about, and the maximum size of each.
+/// Maximum number of malformed calls of one response that the correction mentions.
 const MAX_MALFORMED: usize = 16;
+/// Maximum size of the text of one malformed call, in bytes.
 const MAX_RAW: usize = 4096;
-/// Maximum length of a name that every wire format accepts. Models make up longer ones.
+/// Maximum length of a tool name that every wire format accepts, in bytes. Models may invent longer names.
 const MAX_NAME: usize = 64;
 
 impl Run {
@@ -34,11 +35,11 @@ impl Run {
             let error = format!("arguments may have at most {MAX_ARGUMENTS} bytes");
             return self.add_malformed(FaultKind::Syntax, error, call.name);
         }
-        // A call that was found in text may still be refused when the response is complete.
+        // A call in the message text may still be rejected when the response is complete.
         facts.early &= !rescued;
         let problem = ambiguity(call.repairs).map(str::to_owned);
         let model_id: Arc<str> = call.id.into();
-        // A repeated id would make two results look like one.
+        // A repeated id would make two results ambiguous.
         let model_id = self.model_ids.insert(model_id.clone()).then_some(model_id);
         let arguments = call.written.unwrap_or_else(|| Value::Object(call.arguments.clone()).to_string());
         let native_model = (!in_text).then(|| self.settings.model.clone());
@@ -59,7 +60,7 @@ impl Run {
         }
     }
 
-    /// Starts the calls that may start now.
+    /// Starts all calls that may start now. If `early` is set, stops at the first call that must wait for the complete response.
     pub(super) fn start_calls(&mut self, early: bool, effects: &mut Vec<Effect>) {
         while let Some(index) = self.turn.next_to_start() {
             if early && !self.turn.slots[index].facts.early {
@@ -102,10 +103,10 @@ impl Run {
         }
     }
 
-    /// Sets the outcome of a call; only the first counts.
+    /// Sets the outcome of a call. Does nothing if the call already has one.
     fn finish_call(&mut self, outcome: Outcome, effects: &mut Vec<Effect>) {
         let max = self.settings.limits.result_bytes;
-        // A call that was accepted, or waits, has not failed.
+        // `error()` rather than `is_success()`: a call that was accepted into the queue has not failed.
         let (call_id, success, watched) = (outcome.call_id, outcome.error().is_none(), self.watched);
         let Some(slot) = self.slot(call_id).filter(|slot| !slot.is_done()) else { return };
         if watched {
@@ -133,7 +134,7 @@ impl Run {
         }
     }
 
-    /// Ends the turn if every call has its outcome.
+    /// Ends the turn if every call has an outcome. If calls wait for decisions, pauses the run instead.
     pub(super) fn try_end_turn(&mut self, effects: &mut Vec<Effect>) {
         if !self.turn.complete || self.turn.is_running() {
             return;
@@ -168,7 +169,7 @@ impl Run {
         if repetitions >= max || self.guard.must_answer {
             return self.end(EndOfRun::RepeatedCalls, effects);
         }
-        // The last chance: an answer without tools.
+        // One repetition before the limit, the model must answer without tools.
         self.guard.must_answer = repetitions + 1 >= max;
         if self.calls > self.settings.limits.max_calls {
             return self.end(EndOfRun::MaxCalls, effects);
@@ -176,7 +177,7 @@ impl Run {
         self.ask_model(effects);
     }
 
-    /// Adds a note to the results of repeated calls. Returns the highest number of repetitions.
+    /// Adds a note to the results of repeated calls. Returns how often the most frequent pair of call and result has occurred.
     fn mark_repetitions(&mut self) -> u32 {
         let note = self.in_language(
             "(You made this call before, and it gave the same. Do not repeat it: answer with what you know.)",
@@ -194,7 +195,7 @@ impl Run {
     }
 }
 
-/// The name in a form that every wire format accepts. A model may make up any name.
+/// Returns the tool name in a form that every wire format accepts, because a model may invent any name.
 fn wire_name(name: &str) -> Arc<str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(allowed) {
@@ -204,11 +205,11 @@ fn wire_name(name: &str) -> Arc<str> {
     if cleaned.is_empty() { "unnamed".into() } else { cleaned.into() }
 }
 
-/// Why a repaired call must not run: another reader, such as an approver, may read different arguments. `json::parse` refuses the same
-/// everywhere else.
+/// Returns why a repaired call must not run, if its arguments are ambiguous: an approver might read them differently. Elsewhere
+/// `json::parse` rejects such arguments.
 fn ambiguity(repairs: Repairs) -> Option<&'static str> {
     if repairs.contains(Repair::DuplicateKey) {
         return Some("the arguments were not accepted: a key appears twice; give it once");
     }
-    repairs.contains(Repair::WideInteger).then_some("the arguments were not accepted: an integer does not fit 64 bits; send it as a string")
+    repairs.contains(Repair::WideInteger).then_some("the arguments were not accepted: an integer exceeds 64 bits; send it as a string")
 }

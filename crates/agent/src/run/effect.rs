@@ -1,42 +1,42 @@
-//! What a run wants done: its effects, and its answer.
+//! The outputs of a run: effects for the driver, and the answer.
 
 use helve_core::{ApprovalRequest, EndOfRun, EventData, ToolCall, Usage};
 
 use crate::error::AgentError;
 
-/// Something to do.
+/// An action that the driver must perform for a run.
 #[derive(Debug)]
 pub enum Effect {
     /// Send a request to the model.
     AskModel,
     /// Admit and attempt a call.
     StartCall(ToolCall),
-    /// Cancel the running calls; they already have their outcomes.
+    /// Cancel the running calls. The run has already set their outcomes.
     CancelCalls,
     /// Ask a person to decide about a call.
     RequestApproval(Box<ApprovalRequest>),
-    /// Send an event to the listener.
+    /// Send an event to the listener and to the store.
     Emit(EventData),
-    /// Store the messages: all calls in them have results.
+    /// Copy new messages into the conversation. All calls in them have results.
     Persist,
     /// Pause until a person decides.
     Pause,
-    /// The run is over.
+    /// End the run with this result.
     Done(Result<Answer, AgentError>),
 }
 
-/// The result of a run.
+/// The result of a run that ended with an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The text.
+    /// The text of the answer.
     pub text: String,
     /// Why the run ended.
     pub reason: EndOfRun,
-    /// Tokens and cost.
+    /// Tokens and cost of the run.
     pub usage: Usage,
-    /// The number of model requests.
+    /// The number of requests to the model.
     pub turns: u32,
-    /// The number of calls.
+    /// The number of calls that the run announced.
     pub calls: u32,
 }
 

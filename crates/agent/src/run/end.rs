@@ -1,4 +1,4 @@
-//! The end of a turn and of a run: the history is complete, and every announced call has its outcome.
+//! Ends turns and runs: completes the history, and gives every announced call an outcome.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Answer, Effect, Phase, Run};
 use crate::error::AgentError;
 
 impl Run {
-    /// Ends the run with a reason.
+    /// Ends the run with a reason. Only some reasons lead to an answer.
     pub(super) fn end(&mut self, reason: EndOfRun, effects: &mut Vec<Effect>) {
         self.phase = Phase::Over;
         let text = std::mem::take(&mut self.turn.text);
@@ -30,7 +30,7 @@ impl Run {
         effects.push(Effect::Done(Err(error)));
     }
 
-    /// The last text of the model in this run.
+    /// Returns the last text of the model since the last user message.
     fn last_text(&self) -> String {
         let last = self.messages.iter().rev().take_while(|message| !matches!(message.body(), MessageBody::User { .. }));
         let mut texts = last.filter_map(|message| match message.body() {
@@ -40,7 +40,7 @@ impl Run {
         texts.next().unwrap_or_default()
     }
 
-    /// Stops the run: announced calls get an outcome, and the text so far stays in the history.
+    /// Stops the run. Announced calls get an outcome, and the text so far stays in the history.
     pub(super) fn stop(&mut self, reason: EndOfRun, effects: &mut Vec<Effect>) {
         if self.phase == Phase::Responding {
             self.usage += self.turn.usage;
@@ -91,7 +91,7 @@ impl Run {
         if text.is_empty() && calls.is_empty() {
             return;
         }
-        // A provider's parts refer to all of its calls, so they fit only if no call was malformed.
+        // Provider parts refer to all calls of the response, so they are only valid if no call was malformed.
         let kept = turn.provider_parts.filter(|_| turn.malformed.is_empty());
         self.messages.reserve(results.len() + 1);
         self.messages.push(Arc::new(Message::new(MessageBody::Assistant { text: text.into(), reasoning, calls, kept })));

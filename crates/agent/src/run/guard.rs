@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::turn::{CallProgress, Slot};
 
-/// Counts equal calls with equal results.
+/// A counter of equal calls with equal results.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct RepetitionGuard {
     #[serde(rename = "seen")]
@@ -16,7 +16,7 @@ pub(super) struct RepetitionGuard {
 }
 
 impl RepetitionGuard {
-    /// Counts a call with its result. Returns how often the pair occurred.
+    /// Counts a call with its result. Returns how often the pair has occurred.
     pub(super) fn count(&mut self, slot: &Slot) -> u32 {
         let CallProgress::Done { text, .. } = &slot.state else { return 0 };
         let pair = [&*slot.call.tool, &slot.call.arguments, text].into_iter().fold(0, |hash, part| mix(hash, part.as_bytes()));
@@ -26,8 +26,8 @@ impl RepetitionGuard {
     }
 }
 
-/// A fast hash that is stable across processes, so that a run can be resumed elsewhere. A collision is harmless: it can only end a
-/// run that repeats its calls.
+/// Adds `bytes` to a hash. The hash is fast, and stable across processes, so that another process can resume the run. A collision
+/// is harmless: it makes two different calls count as equal.
 fn mix(hash: u64, bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let step = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(FACTOR);

@@ -1,4 +1,4 @@
-//! What happens to a run: its inputs.
+//! The inputs of a run: everything that can happen to it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::error::AgentError;
 
-/// Something that happened.
+/// Something that happened, which the driver passes to the run.
 #[derive(Debug)]
 pub enum Input<'a> {
     /// The run starts.
@@ -18,53 +18,53 @@ pub enum Input<'a> {
     Text(&'a str),
     /// A piece of the model's reasoning.
     Reasoning(&'a str),
-    /// A part of the response that its provider, of this wire format, wants back with the next request.
+    /// A part of the response that the provider requires back with the next request, with the name of its wire format.
     ProviderPart(&'a str, &'a Value),
-    /// The model made a call.
+    /// The model called a tool.
     Call {
-        /// The call.
+        /// The call as the reader parsed it.
         call: Call,
-        /// The facts about its tool.
+        /// The facts about the tool that the model called.
         tool: ToolFacts,
-        /// Whether it was found in text.
+        /// Whether the call was found in the message text.
         in_text: bool,
     },
-    /// The model quoted a call from a tool result: it is text, and does not run.
+    /// The model quoted a call from a tool result. The quotation stays text, and does not run.
     QuotedCall {
         /// The text of the call.
         text: &'a str,
-        /// The tool.
+        /// The name of the tool in the quoted call.
         tool: &'a str,
-        /// Whether it is certainly a quotation. If not, the results contain too many calls to compare.
+        /// Whether a tool result certainly contains the call. If not, the results contain too many calls to compare.
         certain: bool,
     },
-    /// The model tried to make a call, which cannot be read.
+    /// The model wrote a call that cannot be parsed.
     MalformedCall(Malformed),
     /// The usage of the response so far.
     Usage(Usage),
     /// The response is complete.
     ModelResponded(EndReason),
-    /// The request failed, or the response broke off.
+    /// The request to the model failed, or the response was incomplete.
     ModelFailed {
-        /// The error.
+        /// The error of the model.
         error: ModelError,
-        /// Whether the response had begun. Earlier failures were already retried, if that may help.
+        /// Whether the response had begun. The run repeats the request only if so: models retry earlier failures themselves.
         begun: bool,
     },
     /// A call ended.
     CallFinished(Outcome),
-    /// A call waits for a person.
+    /// A call needs approval or input from a person.
     ApprovalRequested(Box<ApprovalRequest>),
-    /// A person decided about a request; its call continues.
+    /// A person decided about an approval request. The call continues.
     Decided {
-        /// The request.
+        /// The id of the approval request.
         approval: ApprovalId,
-        /// The decision.
+        /// Whether the person approved or denied the call.
         verdict: Verdict,
-        /// The person.
+        /// The name of the person.
         by: String,
     },
-    /// A background call ended.
+    /// A background call ended; its result goes into the history.
     BackgroundResult {
         /// The tool's name.
         tool: Arc<str>,
@@ -75,23 +75,23 @@ pub enum Input<'a> {
     Recover,
     /// The run cannot continue.
     Failed(AgentError),
-    /// The run is cancelled.
+    /// The run was cancelled.
     Cancel,
-    /// The time limit is reached.
+    /// The run reached its time limit.
     Timeout,
 }
 
-/// What a run must know about a tool.
+/// The properties of a tool that a run must know.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct ToolFacts {
-    /// A call may start before the response is complete.
+    /// Whether a call may start before the response is complete.
     pub early: bool,
-    /// No other call of the turn may run at the same time.
+    /// Whether no other call of the turn may run at the same time.
     pub exclusive: bool,
-    /// A successful call ends the run.
+    /// Whether a successful call ends the run.
     pub ends_run: bool,
-    /// An interrupted call may be repeated: it is idempotent, or only goes into the queue.
+    /// Whether an interrupted call may be repeated, because the tool is idempotent or the call only goes into the queue.
     #[serde(default)]
     pub repeatable: bool,
 }

@@ -1,5 +1,5 @@
-//! Calls that the model quotes from tool results: they stay text, and the model is told so. After a native call, text is not
-//! searched for calls at all.
+//! Handles calls that the model quotes from tool results. A quoted call stays text, and a message explains this to the model. If the
+//! model has called natively, Helve does not search its text for calls at all.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{Effect, Run};
 /// Maximum number of notifications about quotations in one response.
 const MAX_NOTIFICATIONS: usize = 16;
 
-/// Returns whether this model made a native call in these messages.
+/// Returns whether `model` made a native call in `messages`.
 pub(super) fn has_native_call(messages: &[Arc<Message>], model: &str) -> bool {
     let is_native = |call: &SaidCall| call.native_model.as_deref() == Some(model);
     messages.iter().any(|message| matches!(message.body(), MessageBody::Assistant { calls, .. } if calls.iter().any(is_native)))
@@ -28,16 +28,17 @@ impl Run {
         self.turn.text.push_str(text);
         self.turn.quotes += 1;
         let message = if certain {
-            format!("the model wrote a call of `{tool}` that stands in a tool result; it was not run")
+            format!("the model quoted a call to `{tool}` from a tool result; the call was not run")
         } else {
-            format!("the model wrote a call of `{tool}`, and the tool results contain too many calls to compare; it was not run")
+            format!("the model wrote a call to `{tool}`; it was not run, because the tool results contain too many calls to compare")
         };
         if self.turn.quotes <= MAX_NOTIFICATIONS {
             effects.push(Effect::Emit(EventData::Notification { message }));
         }
     }
 
-    /// Returns whether the model must be told that the quoted call was not run. It is told once: if it quotes again, that is its answer.
+    /// Returns whether the run must explain to the model that the quoted call was not run. The run explains this once: if the model quotes
+    /// again, the text is its answer.
     pub(super) fn must_explain_quotes(&self) -> bool {
         self.turn.quotes > 0 && !self.quotes_explained && self.limit().is_none()
     }

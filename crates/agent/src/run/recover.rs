@@ -1,4 +1,4 @@
-//! Snapshots of a run, and its recovery after its process ended.
+//! Serialises a run as a snapshot, and recovers it after its process ended.
 
 use std::sync::Arc;
 
@@ -11,11 +11,12 @@ use super::turn::CallProgress;
 use super::{Effect, Phase, Run, user_text};
 use crate::error::AgentError;
 
-/// Prefixes of messages about background calls.
+/// Prefix of messages about background calls, in English.
 const BACKGROUND: &str = "[the background call ";
+/// Prefix of messages about background calls, in Chinese.
 const BACKGROUND_CHINESE: &str = "[后台调用 ";
 
-/// The tool result in a message; `None` if it is another message.
+/// Returns the tool result in a message, or `None` if the message contains none.
 pub(crate) fn result_in(message: &Message) -> Option<&str> {
     match message.body() {
         MessageBody::Tool { text, .. } => Some(text),
@@ -28,21 +29,21 @@ pub(crate) fn result_in(message: &Message) -> Option<&str> {
 }
 
 impl Run {
-    /// The state that must be stored to resume the run later, without its messages.
+    /// Serialises the run without its messages. [`Self::restore`] needs both.
     ///
     /// # Errors
-    /// If it cannot be written as JSON.
+    /// Returns an error if the run cannot be serialised as JSON.
     pub fn snapshot(&mut self) -> Result<Value, AgentError> {
         let messages = std::mem::take(&mut self.messages);
         let snapshot = serde_json::to_value(&*self);
         self.messages = messages;
-        snapshot.map_err(|error| AgentError::Snapshot(format!("cannot serialize the run: {error}")))
+        snapshot.map_err(|error| AgentError::Snapshot(format!("cannot serialise the run: {error}")))
     }
 
     /// Restores a run from a snapshot and its messages.
     ///
     /// # Errors
-    /// If the snapshot is invalid, for example because another version of Helve wrote it.
+    /// Returns an error if the snapshot is invalid, for example because another version of Helve wrote it.
     pub fn restore(snapshot: Value, messages: Vec<Arc<Message>>) -> Result<Self, AgentError> {
         let run: Self = serde_json::from_value(snapshot).map_err(|error| {
             AgentError::Snapshot(format!("cannot read the stored run; another version of Helve may have written it: {error}"))
@@ -51,14 +52,14 @@ impl Run {
         Ok(Self { messages, calls_natively, ..run })
     }
 
-    /// The text of the request.
+    /// Returns the text of the last user message.
     #[must_use]
     pub fn input(&self) -> Arc<str> {
         let last = self.messages.iter().rev().find(|message| matches!(message.body(), MessageBody::User { .. }));
         last.map(|message| user_text(message)).unwrap_or_default()
     }
 
-    /// Sets the sequence number of the last event, as the store counts.
+    /// Sets the sequence number of the last event, which the store assigned.
     pub fn set_seq(&mut self, seq: u64) {
         self.seq = seq;
     }
@@ -107,7 +108,7 @@ impl Run {
     }
 }
 
-/// The call as the model made it.
+/// Returns the call with the arguments that the model wrote.
 fn tool_call(call: &helve_core::SaidCall) -> ToolCall {
     let arguments = serde_json::from_str(&call.arguments).unwrap_or_else(|_| Value::String(call.arguments.clone()));
     ToolCall { id: call.id, tool: call.tool.clone(), arguments, model_id: call.model_id.clone() }

@@ -1,4 +1,4 @@
-//! The end of a model's response: start its calls, correct the model, ask again, or accept the answer.
+//! Decides what follows a response of the model: calls, a correction, another request, or the end of the run.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use super::{Effect, Phase, Run};
 use crate::error::AgentError;
 use crate::strategy::{Strategy, in_language};
 
-/// How often a conversation that is too long is halved.
+/// Maximum number of times that a conversation which is too long is halved.
 const MAX_TOO_LONG: u32 = 3;
 
 impl Run {
-    /// The response is complete.
+    /// Handles a complete response.
     pub(super) fn model_responded(&mut self, end: EndReason, effects: &mut Vec<Effect>) {
         self.turn.complete = true;
         self.usage += self.turn.usage;
@@ -60,12 +60,12 @@ impl Run {
         self.end(EndOfRun::Answered, effects);
     }
 
-    /// The response has only malformed calls. The model is corrected once; then the strategy changes.
+    /// Handles a response with only malformed calls: sends a correction once, then changes the strategy.
     fn correct_malformed(&mut self, effects: &mut Vec<Effect>) {
         let first = self.turn.malformed[0].clone();
         self.corrections += 1;
-        // A model that writes calls as text gets a second chance, and so does one that was cut off. One that calls natively should know
-        // its own format.
+        // A model that writes calls as text gets a second chance, and so does one whose response was cut off. A model that calls natively
+        // should know its own format.
         let (again, cut) = (self.corrections > 1, first.kind == Some(FaultKind::Incomplete));
         let gives_up = again || (self.strategy == Strategy::Native && !cut);
         let tries_another = gives_up && self.fall_back("the model's call could not be read", effects);
@@ -78,7 +78,7 @@ impl Run {
         self.correct(message, effects);
     }
 
-    /// The model must call a tool and did not.
+    /// Handles a response without a call although the tool choice requires one: sends a correction, then changes the strategy.
     fn insist_on_call(&mut self, effects: &mut Vec<Effect>) {
         if self.corrections > 0 && !self.fall_back("the model did not call a tool although it must", effects) {
             self.close_turn();
@@ -92,7 +92,7 @@ impl Run {
         self.correct(message, effects);
     }
 
-    /// Sends the model a message about its response, and asks again.
+    /// Adds a message about the response to the history, and sends another request.
     pub(super) fn correct(&mut self, message: String, effects: &mut Vec<Effect>) {
         self.close_turn();
         self.messages.push(Arc::new(Message::user(message)));
@@ -104,7 +104,7 @@ impl Run {
         in_language(self.settings.language, english, chinese).to_owned()
     }
 
-    /// The message about malformed and quoted calls.
+    /// Returns the message that tells the model about its malformed and quoted calls.
     pub(super) fn corrections_for_model(&self) -> String {
         let quotes = (self.turn.quotes > 0).then(|| self.quotes_message());
         let malformed = self.turn.malformed.iter().enumerate().map(|(index, call)| {
@@ -115,10 +115,10 @@ impl Run {
         malformed.chain(quotes).collect::<Vec<_>>().join("\n")
     }
 
-    /// The request failed, or the response broke off.
+    /// Handles a request that failed, or a response that was incomplete.
     pub(super) fn model_failed(&mut self, error: ModelError, begun: bool, effects: &mut Vec<Effect>) {
         self.usage += self.turn.usage;
-        // Once a call has started, the request is not repeated, or the call might run twice.
+        // If a call has started, do not repeat the request: the call might run twice.
         let untouched = self.turn.slots.iter().all(|slot| matches!(slot.state, CallProgress::Pending(_)));
         if untouched && self.may_repeat(&error, begun, effects) {
             // A request without a response is not a turn.
@@ -130,25 +130,26 @@ impl Run {
         self.fail(error.into(), effects);
     }
 
-    /// Returns whether another request may help, perhaps with another strategy or a shorter conversation.
+    /// Returns whether another request may help. If the error requires it, changes the strategy or halves the target size of the
+    /// conversation.
     fn may_repeat(&mut self, error: &ModelError, begun: bool, effects: &mut Vec<Effect>) -> bool {
         let notification = |message: String| Effect::Emit(EventData::Notification { message });
         match error {
             ModelError::Unsupported { .. } => self.fall_back(&error.to_string(), effects),
             ModelError::ContextLength(_) if self.too_long < MAX_TOO_LONG && self.has_results() => {
                 self.too_long += 1;
-                effects.push(notification(format!("{error}; asking again with old results shortened")));
+                effects.push(notification(format!("{error}; retrying with old results shortened")));
                 true
             }
             error if error.is_retryable() && begun && !std::mem::replace(&mut self.repeated_request, true) => {
-                effects.push(notification(format!("{error}; asking again")));
+                effects.push(notification(format!("{error}; retrying")));
                 true
             }
             _ => false,
         }
     }
 
-    /// Returns whether there are results that could be shortened.
+    /// Returns whether the history contains tool results, which could be shortened.
     fn has_results(&self) -> bool {
         self.messages.iter().any(|message| matches!(message.body(), MessageBody::Tool { .. }))
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::ToolFacts;
 
-/// Maximum number of provider parts of one response.
+/// Maximum number of provider parts that are kept of one response.
 const MAX_PROVIDER_PARTS: usize = 4096;
 
 /// The current turn.
@@ -20,15 +20,15 @@ pub(super) struct Turn {
     pub(super) slots: Vec<Slot>,
     pub(super) malformed: Vec<MalformedCall>,
     pub(super) usage: Usage,
-    /// A call was found in text although the strategy is native.
+    /// Whether a call was found in the message text although the strategy is native.
     pub(super) rescued: bool,
-    /// The number of quoted calls.
+    /// The number of quoted calls in the response.
     #[serde(default)]
     pub(super) quotes: usize,
-    /// A call was started.
+    /// Whether a call was started.
     #[serde(default)]
     pub(super) called: bool,
-    /// The response is complete.
+    /// Whether the response is complete.
     pub(super) complete: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Slot {
     #[serde(rename = "said")]
     pub(super) call: SaidCall,
     pub(super) facts: ToolFacts,
-    /// Why the call must not run, although it could be read.
+    /// Why the call must not run, although it could be parsed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
     pub(super) state: CallProgress,
@@ -47,11 +47,11 @@ pub(super) struct Slot {
 /// The progress of a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum CallProgress {
-    /// Not announced yet.
+    /// The run has not announced the call yet.
     #[serde(rename = "Held")]
     Pending(ToolCall),
     Running,
-    /// A person must decide.
+    /// A person must decide this approval request.
     Waiting(ApprovalId),
     Done {
         text: String,
@@ -59,7 +59,7 @@ pub(super) enum CallProgress {
     },
 }
 
-/// Text that was meant as a call.
+/// A call that could not be parsed or was not accepted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MalformedCall {
     pub(super) error: String,
@@ -85,7 +85,7 @@ impl Turn {
         }
     }
 
-    /// The requests without a decision.
+    /// Returns the approval requests without a decision.
     pub(super) fn open_requests(&self) -> Vec<ApprovalId> {
         self.slots.iter().filter_map(|slot| if let CallProgress::Waiting(approval) = slot.state { Some(approval) } else { None }).collect()
     }
@@ -94,7 +94,8 @@ impl Turn {
         self.slots.iter().any(|slot| matches!(slot.state, CallProgress::Running))
     }
 
-    /// The next call that may start. An exclusive call waits for the calls before it, and those after it wait for it.
+    /// Returns the index of the next call that may start. An exclusive call waits for all calls before it, and all later calls wait for
+    /// the exclusive one.
     pub(super) fn next_to_start(&self) -> Option<usize> {
         let mut all_done = true;
         for (index, slot) in self.slots.iter().enumerate() {

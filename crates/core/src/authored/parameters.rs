@@ -1,4 +1,4 @@
-//! Parameters of a tool file: a list in the short form, or a JSON Schema.
+//! Reads the parameters of a tool file: a list in the short form, or a JSON Schema.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,20 +17,20 @@ const FIELDS: [&str; 7] = ["name", "type", "description", "required", "default",
 pub struct Parameter {
     /// The name of the argument.
     pub name: String,
-    /// `string`, `integer`, `number`, `boolean`, `array` or `object`; `string` if left out.
+    /// The type: `string`, `integer`, `number`, `boolean`, `array` or `object`. By default `string`.
     #[serde(default = "string", rename = "type")]
     pub kind: String,
     /// The description for the model.
     #[serde(default)]
     pub description: String,
-    /// Whether it is required. By default it is, unless it has a default value.
+    /// Whether the argument is required. By default it is, unless the parameter has a default value.
     pub required: Option<bool>,
-    /// The default value.
+    /// The value if the argument is missing.
     pub default: Option<Value>,
-    /// The allowed values.
+    /// The allowed values of the argument.
     #[serde(rename = "enum")]
     pub options: Option<Vec<Value>>,
-    /// For arrays: the type of the items.
+    /// The type of the items, for arrays.
     pub items: Option<String>,
 }
 
@@ -38,10 +38,10 @@ fn string() -> String {
     "string".to_owned()
 }
 
-/// Reads the field `parameters` of a tool file, found at `path`. A missing field means no parameters.
+/// Reads the field `parameters` of a tool file, found at `path`. If the field is missing, the tool has no parameters.
 ///
 /// # Errors
-/// If the list or the schema has a mistake. The error names its place.
+/// If the list or the schema has a mistake. The error contains the path of the field.
 pub fn read_parameters(parameters: Option<&Value>, path: &str) -> Result<Schema, FieldError> {
     match parameters {
         None | Some(Value::Null) => Ok(closed(&Map::new(), &[])),
@@ -50,7 +50,7 @@ pub fn read_parameters(parameters: Option<&Value>, path: &str) -> Result<Schema,
             SchemaError::Invalid { at, message } => FieldError::new(format!("{path}{}", at.trim_end_matches('/')), message),
             other => FieldError::new(path, other.to_string()),
         }),
-        Some(_) => Err(FieldError::new(path, "parameters are a list or a JSON Schema").hint(EXAMPLE)),
+        Some(_) => Err(FieldError::new(path, "`parameters` must be a list or a JSON Schema").hint(EXAMPLE)),
     }
 }
 
@@ -62,21 +62,21 @@ fn read_list(list: &[Value], path: &str) -> Result<Schema, FieldError> {
     for (index, value) in list.iter().enumerate() {
         let at = |field: &str| format!("{path}/{index}{field}");
         let Some(fields) = value.as_object() else {
-            return Err(FieldError::new(at(""), "a parameter is a map with a name").hint(EXAMPLE));
+            return Err(FieldError::new(at(""), "a parameter must be a map with a `name`").hint(EXAMPLE));
         };
         if let Some(unknown) = fields.keys().find(|key| !FIELDS.contains(&key.as_str())) {
             let hint = suggest::nearest(unknown, FIELDS).map(|near| format!("did you mean `{near}`?"));
-            let error = FieldError::new(at(&format!("/{unknown}")), format!("a parameter has no field `{unknown}`"));
-            return Err(error.hint(hint.unwrap_or_else(|| format!("its fields are {}", FIELDS.join(", ")))));
+            let error = FieldError::new(at(&format!("/{unknown}")), format!("unknown field `{unknown}` of a parameter"));
+            return Err(error.hint(hint.unwrap_or_else(|| format!("the fields of a parameter are {}", FIELDS.join(", ")))));
         }
         let parameter: Parameter = serde_json::from_value(value.clone()).map_err(|error| FieldError::new(at(""), error.to_string()))?;
         if parameter.name.is_empty() {
-            return Err(FieldError::new(at("/name"), "a parameter needs a name"));
+            return Err(FieldError::new(at("/name"), "the parameter has an empty name"));
         }
         for (field, kind) in [("/type", Some(&parameter.kind)), ("/items", parameter.items.as_ref())] {
             let Some(kind) = kind.filter(|kind| !TYPES.contains(&kind.as_str())) else { continue };
             let near = suggest::nearest(kind, TYPES)
-                .map_or_else(|| format!("types are {}", TYPES.join(", ")), |near| format!("did you mean `{near}`?"));
+                .map_or_else(|| format!("the types are {}", TYPES.join(", ")), |near| format!("did you mean `{near}`?"));
             return Err(FieldError::new(at(field), format!("there is no type `{kind}`")).hint(near));
         }
         let must = parameter.required.unwrap_or(parameter.default.is_none());
@@ -84,7 +84,7 @@ fn read_list(list: &[Value], path: &str) -> Result<Schema, FieldError> {
         if let Some(default) = &parameter.default
             && !Schema::new(schema.clone()).is_ok_and(|schema| schema.is_valid(default))
         {
-            return Err(FieldError::new(at("/default"), format!("the default {default} does not fit the parameter")));
+            return Err(FieldError::new(at("/default"), format!("the default {default} is not a valid value of the parameter")));
         }
         if must {
             required.push(json!(parameter.name));
@@ -121,7 +121,7 @@ fn closed(properties: &Map<String, Value>, required: &[Value]) -> Schema {
     Schema::trusted(schema)
 }
 
-/// The JSON Schema of the field `parameters` itself, for editors and `#[schemars(schema_with = …)]`.
+/// Returns the JSON Schema of the field `parameters` itself, for editors and `#[schemars(schema_with = …)]`.
 pub fn parameters_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let list = generator.subschema_for::<Vec<Parameter>>();
     schemars::json_schema!({
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn mistakes_are_found_where_they_are() {
         for (value, path, message) in [
-            (json!("x"), "/parameters", "parameters are a list or a JSON Schema"),
-            (json!(["x"]), "/parameters/0", "a parameter is a map with a name"),
-            (json!([{"name": "a", "typ": "string"}]), "/parameters/0/typ", "a parameter has no field `typ` (did you mean `type`?)"),
+            (json!("x"), "/parameters", "`parameters` must be a list or a JSON Schema"),
+            (json!(["x"]), "/parameters/0", "a parameter must be a map with a `name`"),
+            (json!([{"name": "a", "typ": "string"}]), "/parameters/0/typ", "unknown field `typ` of a parameter (did you mean `type`?)"),
             (
                 json!([{"name": "a"}, {"name": "b", "type": "strin"}]),
                 "/parameters/1/type",
@@ -178,7 +178,7 @@ mod tests {
             (
                 json!([{"name": "a", "type": "integer", "default": "x"}]),
                 "/parameters/0/default",
-                "the default \"x\" does not fit the parameter",
+                "the default \"x\" is not a valid value of the parameter",
             ),
             (json!({"type": "objekt"}), "/parameters/type", "there is no type `objekt`; did you mean `object`?"),
         ] {

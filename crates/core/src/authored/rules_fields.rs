@@ -1,4 +1,4 @@
-//! The rules of a tool in a file.
+//! The rules of a tool, as fields of a file.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use crate::permission::Permission;
 use crate::rules::{CacheRule, Mode, Rules};
 
-/// The rules of a tool in a file. Flatten it into the type of the file.
+/// The rules of a tool, as fields of a file. Flatten this struct into the type of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RulesFields {
@@ -18,10 +18,10 @@ pub struct RulesFields {
     pub permission: Option<Permission>,
     /// Whether the caller waits for the result: `inline` or `background`.
     pub mode: Mode,
-    /// Priority in the background, from -10 to 10: higher runs first; the default is 0.
+    /// Priority in the background queue, from -10 to 10: higher runs first. By default 0.
     #[schemars(range(min = -10, max = 10))]
     pub priority: i8,
-    /// Minimum delay in the background, such as `10m`.
+    /// Minimum delay before a background call starts, such as `10m`.
     pub delay: Option<HumanDuration>,
     /// Timeout of one attempt, such as `30s`.
     pub timeout: Option<HumanDuration>,
@@ -29,16 +29,16 @@ pub struct RulesFields {
     pub retries: u32,
     /// How long results are cached, such as `5m`.
     pub cache: Option<CacheField>,
-    /// Whether making the same call twice has the same effect as making it once.
+    /// Whether repeating a call has the same effect as running it once.
     pub idempotent: bool,
-    /// Whether no other call of the same turn may run at the same time.
+    /// Whether a call must run alone, without other calls of the same turn.
     pub exclusive: bool,
-    /// Maximum number of concurrent calls.
+    /// Maximum number of concurrent calls to the tool.
     pub concurrency: Option<NonZeroU32>,
 }
 
 impl RulesFields {
-    /// The rules, with the permission to use if the file has none.
+    /// Returns the rules. `default_permission` applies if the file sets no permission.
     #[must_use]
     pub fn rules(&self, default_permission: Permission) -> Rules {
         Rules {
@@ -63,11 +63,11 @@ impl RulesFields {
 pub enum CacheField {
     /// A duration. Callers share the results.
     For(HumanDuration),
-    /// A duration, and whether callers share the results.
+    /// A duration, with the option to separate callers.
     With {
         /// How long a result is valid.
         ttl: HumanDuration,
-        /// Whether each caller has its own results.
+        /// Whether each caller gets its own cached results.
         #[serde(default)]
         per_caller: bool,
     },
@@ -113,7 +113,7 @@ impl JsonSchema for HumanDuration {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // With the pattern, schema validation finds a wrong duration and its place in the file.
+        // With this pattern, schema validation reports a wrong duration with its position in the file.
         json_schema!({"type": ["string", "number"], "minimum": 0, "pattern": "^\\s*(\\d+\\s*[a-zA-Z]+\\s*)+$", "examples": ["30s", "5m", "1h"]})
     }
 }

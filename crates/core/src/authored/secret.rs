@@ -1,10 +1,10 @@
-//! Secrets in files.
+//! Secrets in tool files.
 
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-/// A text that is never printed.
+/// A string that is never printed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(SecretString);
@@ -16,13 +16,13 @@ impl From<String> for Secret {
 }
 
 impl Secret {
-    /// The text. Use it only in requests.
+    /// Returns the string itself. Use it only in requests.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// The secret, for the redactor.
+    /// Returns the secret for the redactor.
     #[must_use]
     pub fn secret(&self) -> &SecretString {
         &self.0

@@ -1,30 +1,30 @@
-//! Which tools of a server or a document are offered, and under which names.
+//! Selects which tools of a server or an OpenAPI document are offered, and under which names.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::pattern::Pattern;
 
-/// Selects and names the tools of a server or a document. Flatten it into the file's own type.
+/// The fields of a file that select and name the tools of a server or an OpenAPI document. Flatten this struct into the type of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SelectionFields {
-    /// Prefix of the tool names. For a server: its name if omitted, none if empty.
+    /// Prefix of the tool names. For a server, the default is the server's name; an empty string means no prefix.
     pub prefix: Option<String>,
-    /// Only tools with these names; patterns are allowed. All tools if omitted.
+    /// Offer only tools whose names match one of these patterns. By default all tools.
     pub include: Vec<Pattern>,
-    /// No tools with these names; patterns are allowed.
+    /// Do not offer tools whose names match one of these patterns.
     pub exclude: Vec<Pattern>,
 }
 
 impl SelectionFields {
-    /// The prefix, or the default if the file has none.
+    /// Returns the prefix, or `default` if the file has none.
     #[must_use]
     pub fn prefix<'a>(&'a self, default: &'a str) -> &'a str {
         self.prefix.as_deref().unwrap_or(default)
     }
 
-    /// The name of a tool without its prefix. Returns `None` if the name does not have the prefix, or consists of nothing else.
+    /// Removes the prefix from the name of a tool. Returns `None` if the name does not start with the prefix, or equals it.
     #[must_use]
     pub fn own_name<'n>(&self, default_prefix: &str, name: &'n str) -> Option<&'n str> {
         let own = match self.prefix(default_prefix) {
@@ -34,13 +34,13 @@ impl SelectionFields {
         own.filter(|own| !own.is_empty())
     }
 
-    /// Returns whether a tool is selected, by its name without the prefix.
+    /// Returns whether the patterns select a tool, given its name without the prefix.
     #[must_use]
     pub fn selects(&self, own_name: &str) -> bool {
         self.selects_by(|pattern| pattern.matches(own_name))
     }
 
-    /// Like [`selects`](Self::selects), for a tool that patterns may match in more than one way.
+    /// Like [`selects`](Self::selects), but `matches` decides whether a pattern matches the tool.
     pub fn selects_by(&self, matches: impl Fn(&Pattern) -> bool) -> bool {
         (self.include.is_empty() || self.include.iter().any(&matches)) && !self.exclude.iter().any(matches)
     }

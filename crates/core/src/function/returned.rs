@@ -1,8 +1,8 @@
-//! The return type of a tool function: whether it is a `Result`, and how its error converts.
+//! Handles the return type of a tool function: detects whether it is a `Result`, and converts its error.
 //!
 //! Generated code calls methods on references to a [`Probe`]. Method lookup tries the most references first, so an implementation for
-//! `&&Probe` wins over one for `Probe` if both apply ("autoref specialisation"). That recognises aliases of `Result`, and reports an
-//! unsupported type with the message of the trait that it lacks.
+//! `&&Probe` is preferred to one for `Probe` if both apply ("autoref specialisation"). This recognises aliases of `Result`, and for an
+//! unsupported type the compiler reports the trait that the type lacks.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -16,36 +16,36 @@ use crate::any_error::{self, AnyError};
 use crate::error::ToolError;
 use crate::schema::Schema;
 
-/// A probe for the properties of a type.
+/// A probe that finds out, through method lookup, which traits a type implements.
 #[derive(Debug)]
 pub struct Probe<T>(PhantomData<fn() -> T>);
 
 impl<T> Probe<T> {
-    /// A probe for a type.
+    /// Creates a probe for a type.
     #[expect(clippy::new_without_default, reason = "only generated code creates it")]
     #[must_use]
     pub const fn new() -> Self {
         Self(PhantomData)
     }
 
-    /// A probe for the type of a value.
+    /// Creates a probe for the type of a value.
     #[must_use]
     pub const fn of(_: &T) -> Self {
         Self(PhantomData)
     }
 }
 
-/// Return types that are a `Result`.
+/// Implemented for probes of return types that are a `Result`.
 pub trait ProbeResult<T, E> {
-    /// The returned value as a result.
+    /// Returns the value of the function unchanged.
     ///
     /// # Errors
-    /// The error of the function.
+    /// The error of the function, unchanged.
     fn result(&self, returned: Result<T, E>) -> Result<T, E> {
         returned
     }
 
-    /// The schema of the successful value.
+    /// Returns the schema of the successful value.
     fn schema(&self) -> Schema
     where
         T: JsonSchema,
@@ -56,17 +56,17 @@ pub trait ProbeResult<T, E> {
 
 impl<T, E> ProbeResult<T, E> for &Probe<Result<T, E>> {}
 
-/// All other return types.
+/// Implemented for probes of all other return types.
 pub trait ProbeValue<T> {
-    /// The returned value as a result.
+    /// Wraps the value of the function in `Ok`.
     ///
     /// # Errors
-    /// None.
+    /// Never fails.
     fn result(&self, returned: T) -> Result<T, Infallible> {
         Ok(returned)
     }
 
-    /// The schema of the value.
+    /// Returns the schema of the value.
     fn schema(&self) -> Schema
     where
         T: JsonSchema,
@@ -77,7 +77,7 @@ pub trait ProbeValue<T> {
 
 impl<T> ProbeValue<T> for Probe<T> {}
 
-/// An error of a tool function.
+/// An error type that a tool function can return: a type with a text for the model.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot fail with `{Self}`",
     label = "has no text for the model",
@@ -88,20 +88,20 @@ pub trait Failure: Display + 'static {}
 
 impl<E: Display + 'static> Failure for E {}
 
-/// First choice: the error has a view of the error inside it, like boxes and the types of `anyhow` and `eyre`.
+/// First choice: the error type gives access to the error inside it, like boxes and the types of `anyhow` and `eyre`.
 pub trait ProbeView<E: AsRef<dyn Error + Send + Sync> + Into<AnyError>> {
-    /// Converts the error.
+    /// Converts the error into a [`ToolError`].
     fn error(&self, error: E) -> ToolError {
-        // Must come before the conversion, which hides the inner error inside a type of `anyhow` or `eyre`.
+        // Look inside before converting: `anyhow` and `eyre` hide the inner error in the converted one.
         any_error::known(error.as_ref()).unwrap_or_else(|| error.into().into())
     }
 }
 
 impl<E: AsRef<dyn Error + Send + Sync> + Into<AnyError>> ProbeView<E> for &&Probe<E> {}
 
-/// Second choice: the error converts into [`AnyError`], like nearly all errors.
+/// Second choice: the error type converts into [`AnyError`], as nearly all errors do.
 pub trait ProbeConversion<E: Into<AnyError>> {
-    /// Converts the error.
+    /// Converts the error into a [`ToolError`].
     fn error(&self, error: E) -> ToolError {
         error.into().into()
     }
@@ -109,9 +109,9 @@ pub trait ProbeConversion<E: Into<AnyError>> {
 
 impl<E: Into<AnyError>> ProbeConversion<E> for &Probe<E> {}
 
-/// Last choice: the error only has a text.
+/// Last choice: the error type only implements `Display`.
 pub trait ProbeText<E> {
-    /// Converts the error.
+    /// Converts the error into a [`ToolError`].
     fn error(&self, error: E) -> ToolError
     where
         E: Failure,

@@ -1,32 +1,32 @@
-//! Deltas of a streamed response. Many come at once, so they share one buffer instead of an allocation each.
+//! Deltas of a streamed response. Many deltas arrive together, so they share one buffer instead of allocating separately.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One delta of a response. Calls may come in parts, without ids, all at once, or interleaved by index.
+/// One delta of a response. A call may arrive in parts, without an id, all at once, or interleaved with other calls by index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum ModelDelta<'a> {
-    /// Text.
+    /// The next part of the text.
     Text(&'a str),
-    /// Reasoning.
+    /// The next part of the reasoning.
     Reasoning(&'a str),
-    /// A part of a call.
+    /// The next part of a call.
     Call {
         /// Index of the call in the response, if the provider sends it.
         index: Option<u32>,
-        /// The provider's id.
+        /// The provider's id of the call.
         id: Option<&'a str>,
         /// The tool's name, or a part of it.
         name: Option<&'a str>,
         /// A part of the arguments, as JSON text.
         arguments: &'a str,
     },
-    /// An opaque part that the provider wants back.
+    /// An opaque part that the provider requires back.
     ProviderPart(&'a Value),
-    /// Usage so far. A later delta replaces an earlier one.
+    /// Usage so far. It replaces the usage of earlier deltas.
     Usage(Usage),
     /// The end of the response.
     End(EndReason),
@@ -37,32 +37,32 @@ pub enum ModelDelta<'a> {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EndReason {
-    /// The model was finished.
+    /// The model finished its response.
     Stop,
     /// The model waits for the results of its calls.
     Calls,
-    /// The token limit was reached.
+    /// The response reached the token limit.
     Length,
-    /// The provider's content filter stopped it.
+    /// The provider's content filter stopped the response.
     Filter,
 }
 
-/// Tokens and cost of responses.
+/// Tokens and cost of one or more responses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Input tokens.
+    /// Number of input tokens.
     pub input_tokens: u64,
-    /// Input tokens from the provider's cache; part of `input_tokens`.
+    /// Number of input tokens from the provider's cache; included in `input_tokens`.
     pub cached_tokens: u64,
-    /// Output tokens, reasoning included.
+    /// Number of output tokens, including reasoning.
     pub output_tokens: u64,
     /// Cost in US dollars, if known.
     pub cost: Option<f64>,
 }
 
 impl Usage {
-    /// The difference to another usage.
+    /// Subtracts another usage, down to zero.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Usage {
         }
     }
 
-    /// Input and output tokens.
+    /// Returns the sum of input and output tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
@@ -85,7 +85,7 @@ impl std::ops::AddAssign for Usage {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
-        // A single NaN or infinite cost would spoil the sum, and no cost limit would apply.
+        // A NaN or infinite cost would make the sum useless, and no cost limit would apply.
         let other_cost = other.cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
         self.cost = match (self.cost, other_cost) {
             (Some(one), Some(two)) => Some((one + two).min(f64::MAX)),
@@ -94,7 +94,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// A buffer of deltas. Clearing keeps its capacity, so one buffer serves a whole response.
+/// A buffer of deltas. Clearing it keeps its capacity, so one buffer is enough for a whole response.
 #[derive(Debug, Clone, Default)]
 pub struct Deltas {
     text: String,
@@ -113,13 +113,13 @@ enum Piece {
 }
 
 impl Deltas {
-    /// A buffer with capacity for this many bytes of text.
+    /// Creates a buffer with capacity for `bytes` bytes of text.
     #[must_use]
     pub fn with_room(bytes: usize) -> Self {
         Self { text: String::with_capacity(bytes), pieces: Vec::with_capacity(16), kept: Vec::new() }
     }
 
-    /// Adds a delta.
+    /// Adds a delta to the buffer.
     pub fn push(&mut self, delta: ModelDelta<'_>) {
         let piece = match delta {
             ModelDelta::Text(text) => Piece::Text(self.hold(text)),
@@ -138,7 +138,7 @@ impl Deltas {
         self.pieces.push(piece);
     }
 
-    /// The deltas in order.
+    /// Returns an iterator over the deltas, in order.
     pub fn iter(&self) -> impl Iterator<Item = ModelDelta<'_>> {
         self.pieces.iter().map(|piece| match piece {
             Piece::Text(range) => ModelDelta::Text(&self.text[range.clone()]),
@@ -155,13 +155,13 @@ impl Deltas {
         })
     }
 
-    /// Whether it has no deltas.
+    /// Returns whether the buffer contains no deltas.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Number of deltas.
+    /// Returns the number of deltas.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pieces.len()

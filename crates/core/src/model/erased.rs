@@ -1,4 +1,4 @@
-//! A model behind a pointer.
+//! A language model behind a pointer.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use futures_util::future::BoxFuture;
 
 use super::{LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream};
 
-/// A [`LanguageModel`] behind a pointer. Every model and every `Arc` of one implements it.
+/// A [`LanguageModel`] behind a pointer. Every model, and every `Arc` of a model, implements this trait.
 pub trait DynModel: Send + Sync + 'static {
-    /// Name and capabilities.
+    /// Returns the name and capabilities of the model.
     fn info(&self) -> &ModelInfo;
 
-    /// Sends one request. Dropping the stream cancels it.
+    /// Sends one request. Dropping the returned stream cancels the request.
     fn ask(&self, request: ModelRequest) -> BoxFuture<'_, Result<ModelStream, ModelError>>;
 }
 

@@ -1,4 +1,4 @@
-//! Errors of models, with a hint for each.
+//! Errors of language models, with a hint for each.
 
 use std::time::Duration;
 
@@ -6,33 +6,33 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The key is missing or wrong.
+    /// The API key is missing or wrong.
     #[error("the provider rejected the API key: {0}")]
     Auth(String),
     /// The account has no credit or quota left.
     #[error("the account has no credit or quota left: {0}")]
     Quota(String),
     /// The conversation exceeds the context window.
-    #[error("the conversation is longer than the model can read: {0}")]
+    #[error("the conversation exceeds the model's context window: {0}")]
     ContextLength(String),
     /// The provider's content filter rejected the conversation.
     #[error("the provider refused the content: {0}")]
     Filter(String),
-    /// The provider is overloaded or limits the rate.
+    /// The provider is overloaded or limits the rate of requests.
     #[error("the model is overloaded: {message}{}", again(*retry_after))]
     Overloaded {
         /// The provider's message.
         message: String,
-        /// Delay before a retry, if the provider sent it.
+        /// Delay before a retry, if the provider sent one.
         retry_after: Option<Duration>,
     },
-    /// There is no such model.
+    /// The provider has no model of this name.
     #[error("the provider has no such model: {0}")]
     NotFound(String),
     /// The model or its server lacks a feature.
     #[error("the model does not support {feature}: {message}")]
     Unsupported {
-        /// The feature.
+        /// The missing feature.
         feature: Feature,
         /// The provider's message.
         message: String,
@@ -43,13 +43,13 @@ pub enum ModelError {
     /// A recording cannot be read or written, or has no response for the request.
     #[error("{0}")]
     Recording(String),
-    /// The connection failed.
+    /// The connection failed or was closed.
     #[error("the model cannot be reached: {0}")]
     Network(String),
     /// The request timed out.
     #[error("the request to the model timed out: {0}")]
     Timeout(String),
-    /// The response is invalid.
+    /// The response does not follow the wire format.
     #[error("the model's response is invalid: {0}")]
     Protocol(String),
 }
@@ -58,7 +58,7 @@ fn again(after: Option<Duration>) -> String {
     after.map(|after| format!(" (retry after {} s)", after.as_secs().max(1))).unwrap_or_default()
 }
 
-/// A feature that not every model has.
+/// A feature that not every model supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Feature {
@@ -78,13 +78,13 @@ impl std::fmt::Display for Feature {
 }
 
 impl ModelError {
-    /// The name of the kind in JSON.
+    /// Returns the name of the error kind in JSON.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         self.facts().0
     }
 
-    /// What a person can do about the error.
+    /// Returns a hint on how to resolve the error.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         self.facts().1
@@ -101,15 +101,15 @@ impl ModelError {
             Self::Unsupported { .. } => {
                 ("unsupported", "let the agent fall back: `output_strategy: {fallback_to_structured_output: true}`")
             }
-            Self::Refused(_) => ("refused", "see the provider's message; it may not know an option in `extra`"),
+            Self::Refused(_) => ("refused", "see the provider's message; the provider may not support an option in `extra`"),
             Self::Recording(_) => ("recording", "make another recording with `--record FILE`, or choose a model with `--model`"),
-            Self::Network(_) => ("network", "check that the server runs and that its address is right"),
+            Self::Network(_) => ("network", "check that the server is running and that its address is correct"),
             Self::Timeout(_) => ("model_timeout", "try again, or raise `timeouts` of the model in `helve.yaml`"),
-            Self::Protocol(_) => ("protocol", "check that the address is that of a model API and that the provider is right"),
+            Self::Protocol(_) => ("protocol", "check that the address belongs to a model API of the configured provider"),
         }
     }
 
-    /// Whether a retry may help.
+    /// Returns whether a retry may succeed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Overloaded { .. } | Self::Network(_) | Self::Timeout(_))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{LanguageModel, ModelError, ModelInfo, ModelRequest, ModelStream};
 
-/// Makes a model of a closure that returns a text, [`Deltas`](super::Deltas), or a [`ModelStream`].
+/// Creates a model from a closure that returns a string, [`Deltas`](super::Deltas) or a [`ModelStream`].
 ///
 /// ```
 /// use helve_core::{ModelError, model_fn};
@@ -21,7 +21,7 @@ where
     ModelFn { info: ModelInfo::new(name), respond }
 }
 
-/// A model from [`model_fn`].
+/// A model created by [`model_fn`].
 #[derive(Clone)]
 pub struct ModelFn<F> {
     info: ModelInfo,
@@ -29,7 +29,7 @@ pub struct ModelFn<F> {
 }
 
 impl<F> ModelFn<F> {
-    /// Changes the name and capabilities.
+    /// Changes the name and capabilities of the model.
     #[must_use]
     pub fn with_info(mut self, change: impl FnOnce(&mut ModelInfo)) -> Self {
         change(&mut self.info);

@@ -1,4 +1,4 @@
-//! A streamed response.
+//! Streamed responses of a language model.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -9,12 +9,12 @@ use futures_util::Stream;
 
 use super::{Deltas, EndReason, ModelDelta, ModelError};
 
-/// A source of deltas.
+/// A source of the deltas of one response.
 pub trait PollDeltas: Send {
     /// Adds the deltas that have arrived to `into`. Returns false at the end of the response.
     ///
     /// # Errors
-    /// If the response breaks off. Nothing follows.
+    /// If the response ends early. After an error there are no more deltas.
     fn poll_deltas(&mut self, cx: &mut Context<'_>, into: &mut Deltas) -> Poll<Result<bool, ModelError>>;
 }
 
@@ -28,26 +28,26 @@ impl fmt::Debug for ModelStream {
 }
 
 impl ModelStream {
-    /// A response from a source of deltas.
+    /// Creates a response from a source of deltas.
     pub fn new(source: impl PollDeltas + 'static) -> Self {
         Self(Box::new(source))
     }
 
-    /// A complete response.
+    /// Creates a response that is already complete.
     #[must_use]
     pub fn whole(deltas: Deltas) -> Self {
         Self::new(CompleteResponse(Some(deltas)))
     }
 
-    /// A response from a stream of buffers.
+    /// Creates a response from a stream of buffers.
     pub fn of(stream: impl Stream<Item = Result<Deltas, ModelError>> + Send + 'static) -> Self {
         Self::new(StreamSource(Box::pin(stream)))
     }
 
-    /// Adds the deltas that have arrived to `deltas`, for sources that wrap this stream.
+    /// Adds the deltas that have arrived to `deltas`, for sources that wrap this stream. Returns false at the end of the response.
     ///
     /// # Errors
-    /// If the response breaks off. Nothing follows.
+    /// If the response ends early. After an error there are no more deltas.
     pub fn poll_deltas(&mut self, cx: &mut Context<'_>, deltas: &mut Deltas) -> Poll<Result<bool, ModelError>> {
         self.0.poll_deltas(cx, deltas)
     }
@@ -55,14 +55,14 @@ impl ModelStream {
     /// Waits for more deltas and replaces the content of `deltas` with them. Returns false at the end of the response.
     ///
     /// # Errors
-    /// If the response breaks off. Nothing follows.
+    /// If the response ends early. After an error there are no more deltas.
     pub async fn read(&mut self, deltas: &mut Deltas) -> Result<bool, ModelError> {
         deltas.clear();
         poll_fn(|cx| self.0.poll_deltas(cx, deltas)).await
     }
 }
 
-/// A buffer for each group of deltas; [`ModelStream::read`] reuses one for all.
+/// Yields a new buffer for each group of deltas. [`ModelStream::read`] reuses one buffer instead.
 impl Stream for ModelStream {
     type Item = Result<Deltas, ModelError>;
 
@@ -78,14 +78,14 @@ impl From<Deltas> for ModelStream {
     }
 }
 
-/// A complete text response.
+/// Creates a complete response that consists of text.
 impl From<&str> for ModelStream {
     fn from(text: &str) -> Self {
         [ModelDelta::Text(text), ModelDelta::End(EndReason::Stop)].into_iter().collect::<Deltas>().into()
     }
 }
 
-/// A complete text response.
+/// Creates a complete response that consists of text.
 impl From<String> for ModelStream {
     fn from(text: String) -> Self {
         text.as_str().into()

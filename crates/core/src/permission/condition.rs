@@ -5,11 +5,11 @@ use serde_json::{Number, Value};
 use crate::json::{self, JsonLimits};
 use crate::pattern::Pattern;
 
-/// Whether a condition holds. Ordered, so that the minimum of several conditions is that of all.
+/// The result of checking a condition. Ordered, so that the minimum of several conditions is the result for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Match {
     No,
-    /// It depends on a spelling that was lost, or on how the tool reads the value.
+    /// The result depends on how the caller wrote the value, which is not known any more, or on how the tool interprets it.
     Unclear,
     Yes,
 }
@@ -20,13 +20,13 @@ impl From<bool> for Match {
     }
 }
 
-/// Whether a value matches a pattern. A string is matched as text and everything else as canonical JSON; a pattern that is JSON without
-/// `*` and `?` is compared as a value.
+/// Checks whether a value matches a pattern. A string is matched as text, all other values as canonical JSON. A pattern that is JSON
+/// without `*` and `?` is compared with the value itself.
 pub(super) fn meets(pattern: &Pattern, value: &Value) -> Match {
     let written = pattern.is_literal().then(|| pattern.as_str());
     match value {
         Value::String(text) if pattern.matches(text) => Match::Yes,
-        // The tool may read "1.0" as the number that a rule for 1 is about.
+        // The tool may read "1.0" as a number, which equals the 1 of a rule.
         Value::String(text) => match (written.and_then(number), number(text)) {
             (Some(_), Some(given)) => written.map_or(Match::No, |written| equals(written, &given)).min(Match::Unclear),
             _ => Match::No,
@@ -40,7 +40,7 @@ pub(super) fn meets(pattern: &Pattern, value: &Value) -> Match {
     }
 }
 
-/// Whether the JSON text of a value matches a pattern: certainly in its canonical form, perhaps in another.
+/// Checks whether the JSON text of a value matches a pattern. A match in another than the canonical form is unclear.
 fn spelled(pattern: &Pattern, value: &Value) -> Match {
     if pattern.matches(&json::canonical(value)) {
         return Match::Yes;
@@ -50,7 +50,7 @@ fn spelled(pattern: &Pattern, value: &Value) -> Match {
     if pattern.matches(&value.to_string()) || digits.is_some_and(|digits| pattern.matches(&digits)) { Match::Unclear } else { Match::No }
 }
 
-/// Whether two values are equal.
+/// Checks whether two values are equal.
 fn compare(wanted: &Value, given: &Value) -> Match {
     match (wanted, given) {
         (Value::Number(wanted), Value::Number(given)) => equals(&wanted.to_string(), given),
@@ -65,7 +65,7 @@ fn compare(wanted: &Value, given: &Value) -> Match {
     }
 }
 
-/// Whether the number in a rule equals an argument.
+/// Checks whether a number in a rule equals a number in the arguments.
 fn equals(written: &str, given: &Number) -> Match {
     let Some(wanted) = number(written) else { return Match::No };
     let (exactly, given_exactly) = (written.parse().ok().or_else(|| whole(&wanted)), whole(given));
@@ -79,7 +79,7 @@ fn equals(written: &str, given: &Number) -> Match {
     if exactly.is_none() && given_exactly.is_none() { Match::Yes } else { Match::Unclear }
 }
 
-/// The integer that a number equals exactly.
+/// Returns the integer that a number equals exactly, if there is one.
 fn whole(number: &Number) -> Option<i128> {
     if let Some(whole) = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from)) {
         return Some(whole);

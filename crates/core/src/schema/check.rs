@@ -1,4 +1,4 @@
-//! Checks before a schema is compiled: it must be small, self-contained, and cheap to validate against.
+//! Checks a schema before it is compiled: it must be small, self-contained, and cheap to validate against.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,18 @@ use crate::json::{JsonLimits, measure};
 
 /// Maximum number of subschemas that apply to one location of a value.
 const MAX_IN_PLACE: u64 = 10_000;
-/// Maximum number of subschemas, with each reference expanded.
+/// Maximum number of subschemas, with every reference expanded.
 const MAX_EXPANDED: u64 = 1_000_000;
-/// Maximum number and total bytes of patterns: each takes time to compile and to run, and memory.
+/// Maximum number of patterns. Each pattern takes time to compile and to run.
 const MAX_PATTERNS: usize = 64;
+/// Maximum size of all patterns together, in bytes.
 const MAX_PATTERN_BYTES: usize = 16 << 10;
-/// Maximum number of anchors. Each lookup of an anchor walks the whole schema.
+/// Maximum number of anchors. Each lookup of an anchor searches the whole schema.
 const MAX_ANCHORS: usize = 64;
 
 /// Keywords with a subschema, or a list of them, for the same location of the value.
 const IN_PLACE: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
-/// Keywords with a subschema, or a list of them, for a location below.
+/// Keywords with a subschema, or a list of them, for locations below the current one.
 const BELOW: [&str; 9] = [
     "items",
     "prefixItems",
@@ -31,16 +32,16 @@ const BELOW: [&str; 9] = [
     "unevaluatedProperties",
     "contentSchema",
 ];
-/// Keywords with a map of subschemas for locations below.
+/// Keywords with a map of subschemas for locations below the current one.
 const BELOW_BY_NAME: [&str; 2] = ["properties", "patternProperties"];
-/// Keywords with a map of subschemas that apply only where they are referenced.
+/// Keywords with a map of subschemas that apply only if they are referenced.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
-/// Keywords with a reference.
+/// Keywords whose value is a reference.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
-/// The built-in drafts. Any other dialect would have to be fetched.
+/// URL prefixes of the built-in drafts. Any other dialect would have to be fetched.
 const DIALECTS: [&str; 2] = ["http://json-schema.org/", "https://json-schema.org/"];
 
-/// Checks what the compiler does not check.
+/// Checks size, references and cost, which the compiler does not check.
 pub(super) fn check(schema: &Value) -> Result<(), SchemaError> {
     measure(schema, JsonLimits::SCHEMA)?;
     if let Some(dialect) = schema.get("$schema").and_then(Value::as_str)
@@ -141,7 +142,7 @@ fn each_child<'s>(
     Ok(())
 }
 
-/// Appends a step to a JSON pointer. Returns the length to truncate it to afterwards.
+/// Appends a step to a JSON pointer. Returns the previous length, to truncate the pointer to afterwards.
 pub(super) fn enter(pointer: &mut String, step: &str) -> usize {
     let length = pointer.len();
     pointer.push('/');
@@ -149,7 +150,7 @@ pub(super) fn enter(pointer: &mut String, step: &str) -> usize {
     length
 }
 
-/// The subschemas that apply to the same location as a schema.
+/// Returns the subschemas that apply to the same location as a schema.
 fn in_place_children<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Value> {
     let mut children = Vec::new();
     let Some(fields) = schema.as_object() else { return children };
@@ -165,7 +166,7 @@ fn in_place_children<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Value> {
     children
 }
 
-/// The target of a reference inside the document.
+/// Returns the target of a reference within the document.
 pub(super) fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let fragment = reference.strip_prefix('#')?;
     if fragment.is_empty() || fragment.starts_with('/') {
@@ -205,10 +206,10 @@ fn anchored<'s>(schema: &'s Value, anchor: &str) -> Option<&'s Value> {
     }
 }
 
-/// The validation cost of a schema, computed once for each subschema, which is identified by its address.
+/// The validation cost of each subschema, computed once. The address of a subschema is its key.
 struct Weights<'s> {
     root: &'s Value,
-    /// `None` while it is being computed: a second visit means a reference cycle.
+    /// Number of subschemas for the same location; `None` while it is computed. Finding `None` means a reference cycle.
     in_place: HashMap<*const Value, Option<u64>>,
     expanded: HashMap<*const Value, u64>,
 }
@@ -236,7 +237,7 @@ impl<'s> Weights<'s> {
         Some(weight)
     }
 
-    /// A recursive schema counts its recursion once, because the value limits its depth.
+    /// Returns the number of subschemas with every reference expanded. Recursion counts once, because the depth of the value limits it.
     fn expanded(&mut self, schema: &'s Value) -> u64 {
         if let Some(known) = self.expanded.get(&std::ptr::from_ref(schema)) {
             return *known;

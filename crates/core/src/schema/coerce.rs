@@ -1,7 +1,7 @@
 //! Coerces arguments of the wrong type, and fills in defaults.
 //!
-//! `"30"` becomes 30 if only an integer is allowed. If a schema allows two readings, or none, the value stays as it is, and validation
-//! reports the problem.
+//! `"30"` becomes 30 if the schema only allows an integer. If the schema allows several conversions, or none, the value does not change,
+//! and validation reports the problem.
 
 use serde_json::{Map, Value};
 
@@ -9,16 +9,16 @@ use super::check::resolve;
 use super::form::{Form, MAX_HOPS, forms, is_of_type};
 use crate::json::{JsonLimits, integral, parse};
 
-/// Schemas can be recursive, but arguments are not deeper than this.
+/// Maximum depth of the walk. Schemas can be recursive, but arguments are never deeper than this.
 const MAX_DEPTH: usize = JsonLimits::ARGUMENTS.depth;
 
-/// Facts about a schema that [`super::Schema::fit`] needs on every call, computed once.
+/// Facts about a schema that [`super::Schema::fit`] needs for every call, computed once.
 pub(super) struct Shape {
-    /// The known arguments, if no others are allowed.
+    /// The names of all arguments, if the schema allows no others.
     known: Option<Vec<Box<str>>>,
-    /// The arguments with a default.
+    /// The names of the arguments that have a default.
     defaults: Vec<Box<str>>,
-    /// Whether the top level refers to other schemas, so that defaults must be searched on each call.
+    /// Whether the top level refers to other schemas, so that the defaults must be looked up on each call.
     indirect: bool,
 }
 
@@ -33,24 +33,24 @@ impl Shape {
         Self { known: closed.then_some(known), defaults, indirect }
     }
 
-    /// Whether there are unknown arguments. Cheap, because usually there are none.
+    /// Returns whether there are unknown arguments. Cheap, because usually there are none.
     pub(super) fn has_unknown(&self, arguments: &Value) -> bool {
         let (Some(known), Value::Object(fields)) = (&self.known, arguments) else { return false };
         fields.keys().any(|name| !known.iter().any(|known| **known == **name))
     }
 
-    /// Whether [`complete`] may change the arguments.
+    /// Returns whether [`complete`] may change the arguments.
     pub(super) fn wants_more(&self, arguments: &Value) -> bool {
         self.indirect || self.defaults.iter().any(|name| arguments.get(&**name).is_none()) || has_whole_float(arguments)
     }
 
-    /// The known arguments, if no others are allowed.
+    /// Returns the names of all arguments, if the schema allows no others.
     pub(super) fn known(&self) -> Option<&[Box<str>]> {
         self.known.as_deref()
     }
 }
 
-/// Collects the arguments of the top level. Returns false if it allows any others.
+/// Collects the names of the top-level arguments. Returns false if the schema allows others.
 fn collect_known(root: &Value, schema: &Value, known: &mut Vec<Box<str>>, hops: usize) -> bool {
     let Some(fields) = schema.as_object() else { return false };
     if hops > MAX_HOPS || fields.contains_key("patternProperties") {
@@ -83,9 +83,9 @@ fn has_whole_float(value: &Value) -> bool {
     }
 }
 
-/// Converts values of the wrong type, if the schema allows exactly one conversion.
+/// Converts values of the wrong type if the schema allows exactly one conversion.
 pub(super) fn coerce(root: &Value, arguments: &mut Value) {
-    // Models often send null or an empty text for no arguments.
+    // Models often send null or an empty string if there are no arguments.
     if arguments.is_null() || arguments.as_str().is_some_and(|text| text.trim().is_empty()) {
         *arguments = Value::Object(Map::new());
     }
@@ -110,7 +110,7 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
             *value = reading;
         }
     }
-    // Continue only if exactly one form describes the inside.
+    // The inside can only be converted if exactly one form describes it.
     let mut admitting = forms.iter().filter(|form| form.admits(value));
     let (Some(form), None) = (admitting.next(), admitting.next()) else { return };
     match value {
@@ -119,7 +119,7 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
             for (name, child) in form.properties() {
                 let Some(field) = fields.get_mut(name) else { continue };
                 walk(root, child, field, depth + 1);
-                // Null for an optional argument that does not allow null can only mean that it is absent.
+                // Null for an optional argument that does not allow null can only mean that the argument is missing.
                 if field.is_null() && !required(name) && !self::forms(root, child).iter().any(|form| form.admits(&Value::Null)) {
                     fields.shift_remove(name);
                 }
@@ -136,9 +136,9 @@ fn walk(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
     }
 }
 
-/// Adds defaults of missing arguments, and writes whole floats as integers where the schema requires integers.
+/// Adds defaults for missing arguments, and turns whole floats into integers if the schema requires integers.
 ///
-/// Only the arguments themselves get defaults: defaults of defaults would change an approved call when it is validated again.
+/// Only top-level arguments get defaults: defaults inside of defaults would change an approved call when it is validated again.
 pub(super) fn complete(root: &Value, arguments: &mut Value) {
     for form in forms(root, root).iter().filter(|form| form.is_only) {
         let Value::Object(fields) = &mut *arguments else { break };
@@ -184,7 +184,7 @@ fn write_integers(root: &Value, schema: &Value, value: &mut Value, depth: usize)
     }
 }
 
-/// The only value of this form that a value can mean.
+/// Returns the value of this form that `value` can be converted to, if there is exactly one.
 fn read(form: &Form<'_>, value: &Value) -> Option<Value> {
     let mut readings: Vec<Value> = match (form.schema.get("enum"), form.schema.get("const")) {
         (Some(Value::Array(options)), _) => options.iter().filter(|option| spells(option, value)).cloned().collect(),
@@ -195,7 +195,7 @@ fn read(form: &Form<'_>, value: &Value) -> Option<Value> {
     if readings.len() == 1 { readings.pop() } else { None }
 }
 
-/// Whether one scalar is the text of the other: `"3"` and 3.
+/// Returns whether one of the two values is the text of the other, such as `"3"` and 3.
 fn spells(option: &Value, value: &Value) -> bool {
     let ((Value::String(text), scalar @ (Value::Number(_) | Value::Bool(_)))
     | (scalar @ (Value::Number(_) | Value::Bool(_) | Value::Null), Value::String(text))) = (option, value)
@@ -206,11 +206,11 @@ fn spells(option: &Value, value: &Value) -> bool {
     *text == written
 }
 
-/// Converts a value to a type, if there is exactly one way.
+/// Converts a value to the type `name`, if there is exactly one way.
 fn read_as(name: &str, value: &Value) -> Option<Value> {
     match (name, value) {
         ("string", Value::Bool(_)) => Some(value.to_string().into()),
-        // `1.50` is already 1.5 here, so only integers keep their spelling.
+        // `1.50` was already parsed as 1.5, so only integers still have their original spelling.
         ("string", Value::Number(number)) if !number.is_f64() => Some(value.to_string().into()),
         (_, Value::String(text)) => {
             let text = text.trim();

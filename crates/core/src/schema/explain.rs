@@ -1,7 +1,7 @@
-//! The problems of a value, in words that a model can act on: where, what was expected, what it got.
+//! Explains why a value does not match a schema, in terms that a model can act on: location, expected value, actual value.
 //!
-//! The compiled schema decides whether a value is valid. This module finds out why not, with a walk of its own: untrusted schemas can
-//! combine alternatives so that a full report would never end. The walk has a limited number of steps, and reports less if they run out.
+//! The compiled schema decides whether a value is valid. This module walks the schema separately to find the reasons, because a full report
+//! on an untrusted schema could take forever. The walk has a limited number of steps, and reports less if they run out.
 
 use std::fmt;
 
@@ -15,29 +15,29 @@ use crate::suggest;
 
 /// Maximum number of problems to report.
 const MOST: usize = 8;
-/// Maximum length of a value in a report.
+/// Maximum length of a value in a report, in characters.
 const SHOWN: usize = 60;
 /// Maximum number of pairs of a value and a subschema to visit.
 const STEPS: usize = 20_000;
 /// Maximum number of names to compare for a suggestion.
 const NAMES: usize = 200;
 
-/// One problem of a value.
+/// One reason why a value does not match a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Where, as a JSON pointer; `/` is the whole value.
+    /// The location in the value, as a JSON pointer; `/` is the whole value.
     pub path: String,
-    /// What is allowed.
+    /// What the schema allows at this location.
     pub expected: String,
-    /// What the value is.
+    /// What the value has at this location.
     pub got: String,
-    /// What was probably meant.
+    /// A suggestion of what was probably meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
 impl Problem {
-    /// The problem if a schema that was checked no longer compiles.
+    /// Returns the problem to report if a schema that was checked does not compile.
     pub(super) fn unusable() -> Self {
         Self { path: "/".into(), expected: "a usable schema".into(), got: "a schema that does not compile".into(), hint: None }
     }
@@ -46,7 +46,7 @@ impl Problem {
         Self { path: "/".into(), expected: "a value that matches the schema".into(), got: got(value), hint: None }
     }
 
-    /// An unknown field.
+    /// Returns the problem of an unknown field.
     fn unknown<'a>(path: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Self {
         let names: Vec<_> = known.clone().take(20).map(|name| format!("`{}`", shown_name(name))).collect();
         let expected = if names.is_empty() { "no arguments".to_owned() } else { format!("only {}", names.join(", ")) };
@@ -62,7 +62,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The problems of a value: those of an invalid value, and fields that are not `known`.
+/// Returns the problems of a value: fields that are not in `known`, and the mismatches with the schema unless `fits` is true.
 pub(super) fn problems(schema: &Value, known: Option<&[Box<str>]>, value: &Value, fits: bool) -> Vec<Problem> {
     let mut walk = Walk { root: schema, problems: Vec::new(), steps: STEPS };
     if let (Some(known), Value::Object(fields)) = (known, value) {
@@ -80,7 +80,7 @@ pub(super) fn problems(schema: &Value, known: Option<&[Box<str>]>, value: &Value
     walk.problems
 }
 
-/// A JSON pointer to show: the whole document is `/`.
+/// Formats a JSON pointer for people; the whole document is `/`.
 pub(super) fn pointer(path: &str) -> String {
     if path.is_empty() { "/".to_owned() } else { shorten(&escape_line(path), 200) }
 }
@@ -102,7 +102,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Visits one value. `names_checked` means that unknown fields were reported already.
+    /// Visits one value. `names_checked` is true if unknown fields were already reported.
     fn visit(&mut self, schema: &'s Value, value: &Value, path: &mut String, names_checked: bool) {
         if self.is_over() {
             return;
@@ -114,7 +114,7 @@ impl<'s> Walk<'s> {
             ([], []) => {}
             ([], all) => self.report_forms(all, value, path),
             ([form], _) => self.inside(form.schema, value, path, names_checked),
-            // Several forms could be meant; constants may tell which.
+            // Several forms are possible. Their constants may tell which one was meant.
             (several, _)
                 if several.len() == forms.len() && several.iter().all(|form| form.schema.get("const").is_none()) && value.is_object() =>
             {
@@ -133,7 +133,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// No form admits the value: reports the allowed types or values.
+    /// Reports the allowed types or values, if no form admits the value.
     fn report_forms(&mut self, forms: &[Form<'s>], value: &Value, path: &str) {
         let options: Vec<&Value> = forms.iter().flat_map(|form| form.list("enum").iter().chain(form.schema.get("const"))).collect();
         let of_listed_type = options.iter().any(|option| std::mem::discriminant(*option) == std::mem::discriminant(value));
@@ -275,7 +275,7 @@ fn shown_name(name: &str) -> String {
     shorten(&escape_line(&name.replace('~', "~0").replace('/', "~1")), SHOWN)
 }
 
-/// A short description of a value: its type, and scalars themselves.
+/// Describes a value briefly: its type, and for a scalar the value itself.
 fn got(value: &Value) -> String {
     let shown = || shorten(&escape_line(&value.to_string()), SHOWN);
     match value {

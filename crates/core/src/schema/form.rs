@@ -1,4 +1,4 @@
-//! The alternatives of a schema, with references resolved.
+//! Lists the alternatives of a schema, with references resolved.
 
 use serde_json::Value;
 
@@ -6,17 +6,17 @@ use super::check::resolve;
 
 /// Maximum length of a chain of references.
 pub(super) const MAX_HOPS: usize = 16;
-/// Maximum number of alternatives.
+/// Maximum number of alternatives to consider.
 const MAX_FORMS: usize = 64;
 
 /// One alternative of a schema.
 pub(super) struct Form<'s> {
     pub(super) schema: &'s Value,
-    /// Whether it is the only one, so that it describes every value.
+    /// Whether this is the only alternative, so that it describes every value.
     pub(super) is_only: bool,
 }
 
-/// The alternatives of a schema; without any, the schema itself or the target of its reference.
+/// Returns the alternatives of a schema. A schema without alternatives is its own only one, after resolving its reference.
 pub(super) fn forms<'s>(root: &'s Value, schema: &'s Value) -> Vec<Form<'s>> {
     let mut found = Vec::new();
     gather(root, schema, &mut found, 0);
@@ -32,7 +32,7 @@ fn gather<'s>(root: &'s Value, schema: &'s Value, found: &mut Vec<&'s Value>, ho
         return gather(root, target, found, hops + 1);
     }
     let own = schema.get("type").is_some() || schema.get("enum").is_some() || schema.get("properties").is_some();
-    // Generators attach a description to a reference with an `allOf` of one part. The parts of a longer `allOf` are not alternatives.
+    // Generators use an `allOf` with one part to add a description to a reference. The parts of a longer `allOf` are not alternatives.
     let alternatives = ["anyOf", "oneOf", "allOf"]
         .into_iter()
         .find_map(|keyword| schema.get(keyword).and_then(Value::as_array).filter(|list| keyword != "allOf" || list.len() == 1));
@@ -60,7 +60,7 @@ impl<'s> Form<'s> {
         self.schema.get("properties").and_then(Value::as_object).into_iter().flatten()
     }
 
-    /// Whether a value has an allowed type and is one of the listed values.
+    /// Returns whether a value has an allowed type and an allowed constant.
     pub(super) fn admits(&self, value: &Value) -> bool {
         let listed = self.schema.get("enum").is_none() || self.list("enum").contains(value);
         let constant = self.schema.get("const").is_none_or(|constant| constant == value);
@@ -69,7 +69,7 @@ impl<'s> Form<'s> {
         listed && constant && type_fits
     }
 
-    /// Whether all properties with a constant have it. They discriminate between alternatives.
+    /// Returns whether all properties with a constant have that value. Such properties distinguish alternatives.
     pub(super) fn constants_fit(&self, value: &Value) -> bool {
         self.properties().all(|(name, child)| match (child.get("const"), value.get(name)) {
             (Some(constant), Some(field)) => constant == field,
@@ -79,7 +79,7 @@ impl<'s> Form<'s> {
     }
 }
 
-/// Whether a value has a type of JSON Schema.
+/// Returns whether a value has the JSON Schema type `name`.
 pub(super) fn is_of_type(name: &str, value: &Value) -> bool {
     match (name, value) {
         ("null", Value::Null)

@@ -1,21 +1,21 @@
-//! Decoders for escapes that can hide a secret in text: percent-encoding, backslashes of JSON and shells, HTML entities. They are lenient,
-//! because the result is only compared with known secrets.
+//! Decoders for escapes that can hide a secret in text: percent-encoding, backslashes of JSON and shells, HTML entities. The decoders are
+//! lenient, because their output is only compared with known secrets.
 
-/// Decodes one kind of escape at the start of a text.
+/// A decoder for one kind of escape at the start of a text.
 pub(super) type Reader = fn(&[u8]) -> Escape;
 
-/// What a text starts with.
+/// The result of decoding an escape at the start of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escape {
-    /// No escape.
+    /// The text does not start with an escape.
     None,
-    /// An incomplete escape.
+    /// The text ends within an escape.
     Open,
-    /// An escape of this length, and its meaning.
+    /// The text starts with an escape of this length in bytes, which means this unit.
     Read(usize, Unit),
 }
 
-/// One character, or one byte of it.
+/// A character, or one byte of it, that an escape stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unit {
     bytes: [u8; 4],
@@ -38,25 +38,25 @@ impl Unit {
     }
 }
 
-/// All decoders. The last is needed only for secrets with a space.
+/// All decoders. The last one is needed only if a secret contains a space.
 pub(super) const READERS: [Reader; 4] = [percent, backslash, entity, form];
 
-/// Whether an escape can start with a byte.
+/// Returns whether an escape can start with `byte`.
 pub(super) fn may_begin(byte: u8) -> bool {
     matches!(byte, b'%' | b'+' | b'\\' | b'\'' | b'&')
 }
 
-/// `%2F`.
+/// Decodes `%2F`.
 fn percent(text: &[u8]) -> Escape {
     if text.first() == Some(&b'%') { number(text, 1, 2, |code| u8::try_from(code).ok().map(Unit::byte)) } else { Escape::None }
 }
 
-/// `%2F`, and `+` for a space, as in forms.
+/// Decodes `%2F`, and `+` as a space, as in HTML forms.
 fn form(text: &[u8]) -> Escape {
     if text.first() == Some(&b'+') { Escape::Read(1, Unit::byte(b' ')) } else { percent(text) }
 }
 
-/// `\"`, `\/`, `\n`, `\u002f` and `\x2f`, and quotes inside single quotes of shells.
+/// Decodes `\"`, `\/`, ` `, `\u002f` and `\x2f`, and escaped quotes inside single quotes of shells.
 fn backslash(text: &[u8]) -> Escape {
     match text {
         [b'\'', ..] => quote(text),
@@ -76,7 +76,7 @@ fn backslash(text: &[u8]) -> Escape {
     }
 }
 
-/// `'\''` and `'"'"'`.
+/// Decodes `'\''` and `'"'"'`.
 fn quote(text: &[u8]) -> Escape {
     let ways: [&[u8]; 2] = [b"'\\''", b"'\"'\"'"];
     for way in ways {
@@ -90,7 +90,7 @@ fn quote(text: &[u8]) -> Escape {
     Escape::None
 }
 
-/// `\u002f`, or a surrogate pair.
+/// Decodes `\u002f`, or a surrogate pair.
 fn code_unit(text: &[u8]) -> Escape {
     let first = match digits(text, 2, 4) {
         Ok(code) => code,
@@ -112,7 +112,7 @@ fn code_unit(text: &[u8]) -> Escape {
     pair.map_or(Escape::None, |character| Escape::Read(12, Unit::char(character)))
 }
 
-/// `&amp;`, `&#47;` and `&#x2f;`.
+/// Decodes `&amp;`, `&#47;` and `&#x2f;`.
 fn entity(text: &[u8]) -> Escape {
     const LONGEST: usize = 10;
     if text.first() != Some(&b'&') {
@@ -141,7 +141,7 @@ fn entity(text: &[u8]) -> Escape {
     character.map_or(Escape::None, |character| Escape::Read(end + 1, Unit::char(character)))
 }
 
-/// An escape that ends in `count` hexadecimal digits.
+/// Decodes an escape that ends with `count` hexadecimal digits, which start at offset `from`.
 fn number(text: &[u8], from: usize, count: usize, unit: impl Fn(u32) -> Option<Unit>) -> Escape {
     match digits(text, from, count) {
         Ok(code) => unit(code).map_or(Escape::None, |unit| Escape::Read(from + count, unit)),

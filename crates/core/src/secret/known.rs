@@ -1,4 +1,4 @@
-//! The secrets of a process, and the search for them in text.
+//! The known secrets of a process, and the search for them in text.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -10,16 +10,16 @@ use secrecy::{ExposeSecret, SecretString};
 use super::spelling::sought;
 use super::view::Views;
 
-/// The secrets of a process, with finders for them.
+/// The known secrets of a process, with finders for them.
 #[derive(Default)]
 pub(super) struct KnownSecrets {
     pub(super) secrets: Vec<Secret>,
     finders: Vec<Finder>,
-    /// Whether a secret contains a space, which has encodings of its own.
+    /// Whether a secret contains a space, which HTML forms encode as `+`.
     spaces: bool,
-    /// Whether the finders lack secrets that were added later.
+    /// Whether secrets were added that the finders do not know yet.
     pub(super) is_stale: bool,
-    /// Placeholders that were read and whose secret is not known.
+    /// Placeholders whose secret is not known, as they were read from the store.
     pub(super) unfilled: BTreeSet<String>,
 }
 
@@ -31,11 +31,11 @@ pub(super) struct Secret {
 
 struct Finder {
     automaton: AhoCorasick,
-    /// The secret of each pattern.
+    /// For each pattern, the index of its secret.
     owners: Vec<usize>,
 }
 
-/// The location of a secret in a text, however it is encoded.
+/// The byte range of a secret in a text, in any encoding, and the index of the secret.
 pub(super) struct SecretMatch {
     pub(super) start: usize,
     pub(super) end: usize,
@@ -59,7 +59,7 @@ impl KnownSecrets {
         }
     }
 
-    /// The patterns to search for, each with the index of its secret.
+    /// Returns the patterns to search for, each with the index of its secret.
     pub(super) fn sought(&self) -> impl Iterator<Item = (String, usize)> {
         let of = |(place, secret): (usize, &Secret)| sought(secret.value.expose_secret()).into_iter().map(move |text| (text, place));
         self.secrets.iter().enumerate().flat_map(of)
@@ -74,7 +74,7 @@ impl KnownSecrets {
         Views::of(text, self.spaces)
     }
 
-    /// The secrets in a text, in order. Overlapping ones are merged.
+    /// Returns the secrets in a text, in order. Overlapping matches are merged.
     pub(super) fn find(&self, text: &str) -> Vec<SecretMatch> {
         if self.finders.is_empty() {
             return Vec::new();
@@ -100,7 +100,7 @@ impl KnownSecrets {
     }
 }
 
-/// One finder for all patterns, or several if they are too many for one.
+/// Creates one finder for all patterns, or several if the patterns are too many for one.
 fn finders(mut patterns: Vec<(String, usize)>) -> Vec<Finder> {
     if patterns.is_empty() {
         return Vec::new();

@@ -1,21 +1,21 @@
-//! Redaction of streamed text: a secret may start in one chunk and end in another.
+//! Redacts streamed text, in which a secret may start in one chunk and end in another.
 
 use super::{MASK, Redactor};
 use secrecy::{ExposeSecret, SecretString};
 
-/// Removes secrets from a text that comes in chunks. It holds back what may be the start of a secret until the next chunk.
+/// Removes secrets from text that arrives in chunks. It holds back text that may be the start of a secret until the next chunk.
 #[derive(Debug)]
 pub struct RedactedPieces {
     redactor: Redactor,
     sought: Vec<SecretString>,
     longest: usize,
-    /// The bytes with which a secret can start.
+    /// For each byte, whether a secret can start with it.
     first: [bool; 256],
     held: String,
 }
 
 impl Redactor {
-    /// A redactor for a streamed text. Secrets that are added later are found only within a chunk.
+    /// Returns a redactor for streamed text. Secrets that are added later are found only within one chunk.
     #[must_use]
     pub fn pieces(&self) -> RedactedPieces {
         let sought: Vec<SecretString> = self.known().sought().map(|(text, _)| text.into()).collect();
@@ -31,7 +31,7 @@ impl Redactor {
 }
 
 impl RedactedPieces {
-    /// Adds a chunk and replaces it with the text that can be shown.
+    /// Adds a chunk, and replaces `text` with the text that can be shown now.
     pub fn push_into(&mut self, text: &mut String) {
         if self.sought.is_empty() && self.held.is_empty() {
             if let Some(clean) = self.redactor.clean(text) {
@@ -42,14 +42,14 @@ impl RedactedPieces {
         }
     }
 
-    /// Adds a chunk. Returns the text that can be shown.
+    /// Adds a chunk. Returns the text that can be shown now.
     pub fn push(&mut self, text: &str) -> String {
         if self.sought.is_empty() && self.held.is_empty() {
             return self.redactor.clean(text).unwrap_or_else(|| text.to_owned());
         }
         self.held.push_str(text);
         let open = self.open_end();
-        // A complete secret may end in what looks like the start of another.
+        // The end of a complete secret may look like the start of another one.
         let straddles = self.redactor.known().find(&self.held).into_iter().find(|found| found.end > open);
         let show = straddles.map_or(open, |found| found.start.min(open));
         let rest = self.held.split_off(show);
@@ -57,10 +57,10 @@ impl RedactedPieces {
         self.redactor.clean(&shown).unwrap_or(shown)
     }
 
-    /// Ends the text. Returns the text that was held back.
+    /// Ends the text. Returns the redacted text that was held back.
     pub fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held);
-        // More than half of a secret is masked even if the rest never came.
+        // More than half of a secret is masked, even though the rest did not arrive.
         let is_most = |bytes: &[u8]| {
             let most = |text: &SecretString| {
                 let text = text.expose_secret().as_bytes();
@@ -72,7 +72,7 @@ impl RedactedPieces {
         if halved { MASK.to_owned() } else { self.redactor.clean(&rest).unwrap_or(rest) }
     }
 
-    /// The offset from which the text may be the start of a secret, in any of its decodings.
+    /// Returns the offset from which the text may be the start of a secret, in any of its decodings.
     fn open_end(&self) -> usize {
         let known = self.redactor.known();
         let views = known.views(&self.held);

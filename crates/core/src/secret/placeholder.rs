@@ -1,8 +1,8 @@
-//! Placeholders for secrets in the store. A process that has the secret puts it back.
+//! Placeholders for secrets in the store. A process that has the secret restores it when it reads the placeholder.
 //!
-//! A placeholder has the source of the secret, a few digits of a hash to notice another value, and the encoding:
-//! `[REDACTED:env:OPENAI_API_KEY:3f2a1b:plain]`. The digits are few on purpose: they tell values apart, but do not confirm a guess. Text
-//! that only looks like a placeholder is escaped, so that an attacker cannot have a secret inserted.
+//! A placeholder contains the source of the secret, a few digits of a hash, and the encoding: `[REDACTED:env:OPENAI_API_KEY:3f2a1b:plain]`.
+//! The digits detect that the source has another value now; they are too few to confirm a guess. Text that only looks like a placeholder is
+//! escaped, so that an attacker cannot make Helve insert a secret.
 
 use secrecy::ExposeSecret;
 use serde_json::{Number, Value};
@@ -12,16 +12,16 @@ use super::spelling::SPELLINGS;
 use super::{Redactor, Rewrite};
 use crate::digest::Digest;
 
-/// Start of a placeholder.
+/// The start of a placeholder.
 const BEGIN: &str = "[REDACTED:";
 const END: char = ']';
-/// Escapes a literal start of a placeholder.
+/// The escape for text that looks like the start of a placeholder.
 const LITERAL: &str = "[REDACTED:=]";
-/// Prefix of a string that was a number with a secret in it: a JSON number cannot contain a placeholder.
+/// Prefix of a string that replaces a number with a secret in it, because a JSON number cannot contain a placeholder.
 const NUMBER: &str = "[REDACTED:#]";
-/// An encoding that cannot be put back.
+/// The name of any encoding that cannot be restored.
 const OTHER: &str = "other";
-/// A source without a name.
+/// The source name of a secret that was added without one.
 const UNNAMED: &str = "unnamed";
 const DIGITS: usize = 6;
 /// Maximum number of placeholders with an unknown secret to remember.
@@ -30,7 +30,7 @@ const REMEMBERED: usize = 4096;
 /// Replaces secrets with placeholders.
 pub(crate) struct Seal<'a> {
     pub(crate) redactor: &'a Redactor,
-    /// Whether secrets stay in plain text. Text that looks like a placeholder is escaped in any case.
+    /// Whether secrets stay in plain text. Text that looks like a placeholder is always escaped.
     pub(crate) keeps_secrets: bool,
 }
 
@@ -59,7 +59,7 @@ impl Rewrite for Seal<'_> {
     }
 }
 
-/// Replaces placeholders with secrets. Placeholders with an unknown secret stay, and are remembered.
+/// Replaces placeholders with secrets. A placeholder whose secret is unknown does not change, and the redactor remembers it.
 pub(crate) struct Unseal<'a>(pub(crate) &'a Redactor);
 
 impl Rewrite for Unseal<'_> {
@@ -91,13 +91,13 @@ impl Rewrite for Unseal<'_> {
     fn string(&self, text: &str) -> Option<Value> {
         let Some(number) = text.strip_prefix(NUMBER) else { return self.text(text).map(Value::String) };
         let number = self.text(number)?;
-        // Another part of the number may be an unknown secret.
+        // Another part of the number may be a secret that is not known.
         let read = serde_json::from_str::<Number>(&number).ok().map(Value::Number);
         Some(read.unwrap_or_else(|| format!("{NUMBER}{number}").into()))
     }
 }
 
-/// Reads what starts like a placeholder. Returns its text and the secret.
+/// Reads a text that starts like a placeholder. Returns the part that was read and its replacement, if there is one.
 fn read<'t>(text: &'t str, known: &KnownSecrets, unfilled: &mut Vec<String>) -> (&'t str, Option<String>) {
     if text.starts_with(LITERAL) {
         return (text.get(..LITERAL.len()).unwrap_or(text), Some(BEGIN.to_owned()));
@@ -137,7 +137,7 @@ impl<'t> Placeholder<'t> {
     }
 }
 
-/// Whether the name of a source may contain a character.
+/// Returns whether the name of a source may contain a character.
 fn is_plain(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "_-./#:".contains(letter)
 }
@@ -149,7 +149,7 @@ fn plain(source: &str) -> String {
 impl Secret {
     fn placeholder(&self, written: &str) -> String {
         let value = self.value.expose_secret();
-        // Other processes have the same environment variables, but not every other source.
+        // Other processes have the same environment variables, but may lack other sources.
         let source = self.sources.iter().find(|source| source.starts_with("env:")).or(self.sources.first());
         let source = source.map_or_else(|| UNNAMED.to_owned(), |source| plain(source));
         let spelling = SPELLINGS.iter().find(|spelling| (spelling.write)(value) == written).map_or(OTHER, |spelling| spelling.name);
@@ -186,8 +186,8 @@ impl Redactor {
         }
     }
 
-    /// The source of a secret that a value from the store needs and this process does not have, such as `environment variable
-    /// OPENAI_API_KEY`.
+    /// Returns the source of a secret that a value from the store needs and that this process does not have, such as `environment variable
+    /// OPENAI_API_KEY`. Returns `None` if no secret is missing.
     #[must_use]
     pub fn missing_secret(&self, value: &Value) -> Option<String> {
         let known = self.0.read();

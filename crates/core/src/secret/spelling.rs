@@ -1,4 +1,4 @@
-//! Encodings of a secret: to find it in text, and to put it back as it was.
+//! Encodings of a secret, to find the secret in text and to restore it in the same encoding.
 
 use serde_json::Value;
 
@@ -7,9 +7,9 @@ const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
-/// An encoding.
+/// An encoding of a secret.
 pub(super) struct Spelling {
-    /// Its name in the store, which must never change.
+    /// The name of the encoding in the store. It must never change.
     pub(super) name: &'static str,
     pub(super) write: fn(&str) -> String,
 }
@@ -18,7 +18,7 @@ const fn spelling(name: &'static str, write: fn(&str) -> String) -> Spelling {
     Spelling { name, write }
 }
 
-/// The encodings that can be put back. A secret in another encoding is still found, and stays masked.
+/// The encodings that can be restored. A secret in any other encoding is still found, but stays masked.
 pub(super) const SPELLINGS: [Spelling; 34] = [
     spelling("plain", str::to_owned),
     spelling("json", json),
@@ -58,7 +58,8 @@ pub(super) const SPELLINGS: [Spelling; 34] = [
     spelling("base64url-2", |text| base64(text, 2, URL_SAFE)),
 ];
 
-/// The patterns to search for: the value, and its Base64 at each of three alignments. Other encodings are found by decoding escapes.
+/// Returns the patterns to search for: the value, and its Base64 at each of three alignments. Other encodings are found by decoding
+/// escapes.
 pub(super) fn sought(value: &str) -> Vec<String> {
     let encoded = [STANDARD, URL_SAFE].into_iter().flat_map(|alphabet| (0..3).map(move |offset| base64(value, offset, alphabet)));
     let mut sought: Vec<String> = std::iter::once(value.to_owned()).chain(encoded).collect();
@@ -72,7 +73,7 @@ fn json(text: &str) -> String {
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
 }
 
-/// JSON with non-ASCII characters, and some others, as `\u` escapes.
+/// Escapes the non-ASCII characters of a JSON text, and the characters in `others`, as `\u` escapes.
 fn code_units(json: &str, others: &str, digits: &[u8; 16]) -> String {
     let mut text = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -131,7 +132,7 @@ fn html(text: &str, quote: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', quote)
 }
 
-/// The Base64 of a value after `offset` other bytes, without the digits that contain bits of its neighbours.
+/// Encodes a value in Base64 as if `offset` bytes preceded it. Omits the digits that contain bits of neighbouring bytes.
 fn base64(value: &str, offset: usize, alphabet: &[u8; 64]) -> String {
     let bytes: Vec<u8> = std::iter::repeat_n(0, offset).chain(value.bytes()).collect();
     let sextet = |place: usize| {

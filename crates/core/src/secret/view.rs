@@ -1,10 +1,10 @@
-//! Decodings of a text, with a map from each decoded byte back to its source.
+//! Decodings of a text, with a map from each decoded byte back to its position in the text.
 
 use super::escape::{Escape, READERS, Reader, may_begin};
 
-/// Maximum depth of nested escapes of different kinds: JSON in a URL.
+/// Maximum depth of nested escapes of different kinds, such as JSON in a URL.
 const DEEPEST_MIXED: usize = 2;
-/// Maximum depth of nested escapes of one kind: JSON in JSON.
+/// Maximum depth of nested escapes of one kind, such as JSON in JSON.
 const DEEPEST: usize = 4;
 
 /// A text and its decodings.
@@ -14,19 +14,19 @@ pub(super) struct Views<'a> {
     read: Vec<View>,
 }
 
-/// A text with one kind of escape decoded.
+/// A text, or another view, with one kind of escape decoded.
 struct View {
     bytes: Vec<u8>,
-    /// The view that was decoded; `None` for the text itself.
+    /// The index of the view that was decoded; `None` for the text itself.
     of: Option<usize>,
     /// The kinds of escapes that were decoded, outermost first, as indices of readers.
     read: Vec<usize>,
     escapes: Vec<EscapeSpan>,
-    /// Whether the text ends within an escape, which is left out.
+    /// Whether the text ends within an escape. The view omits an incomplete escape.
     is_open: bool,
 }
 
-/// Offsets of a decoded escape (`begin` to `end`), and of its source (`from` to `to`).
+/// The range of a decoded escape in the view (`begin` to `end`) and in its source (`from` to `to`).
 struct EscapeSpan {
     begin: usize,
     end: usize,
@@ -35,7 +35,7 @@ struct EscapeSpan {
 }
 
 impl<'a> Views<'a> {
-    /// The decodings of a text. `spaces` says whether a secret contains a space.
+    /// Creates the decodings of a text. `spaces` is true if a secret contains a space.
     pub(super) fn of(text: &'a str, spaces: bool) -> Self {
         let readers = if spaces { &READERS[..] } else { &READERS[..READERS.len() - 1] };
         let mut views = Self { text: text.as_bytes(), readers, read: Vec::new() };
@@ -50,7 +50,7 @@ impl<'a> Views<'a> {
         views
     }
 
-    /// Decodes each kind of escape in a view.
+    /// Adds a view for each kind of escape in the view `of`.
     fn read_from(&mut self, of: Option<usize>) {
         let so_far = of.and_then(|place| self.read.get(place)).map(|view| view.read.clone()).unwrap_or_default();
         for (place, reader) in self.readers.iter().enumerate() {
@@ -68,13 +68,13 @@ impl<'a> Views<'a> {
         of.and_then(|place| self.read.get(place)).map_or(self.text, |view| &view.bytes)
     }
 
-    /// Each view, the text itself first: its bytes, whether it ends within an escape, and its index.
+    /// Returns an iterator over all views, the text itself first: the bytes, whether the view ends within an escape, and its index.
     pub(super) fn each(&self) -> impl Iterator<Item = (&[u8], bool, Option<usize>)> {
         let own = std::iter::once((self.text, false, None));
         own.chain(self.read.iter().enumerate().map(|(place, view)| (&*view.bytes, view.is_open, Some(place))))
     }
 
-    /// The source of a part of a view.
+    /// Maps a range of a view to a range of the text.
     pub(super) fn place(&self, mut view: Option<usize>, mut begin: usize, mut end: usize) -> (usize, usize) {
         while let Some(one) = view.and_then(|place| self.read.get(place)) {
             (begin, end) = (one.source(begin).0, if end > begin { one.source(end - 1).1 } else { one.source(end).0 });
@@ -85,7 +85,7 @@ impl<'a> Views<'a> {
 }
 
 impl View {
-    /// Decodes one kind of escape. Returns `None` if there are none.
+    /// Decodes one kind of escape. Returns `None` if the text has no such escape.
     fn read(text: &[u8], reader: Reader) -> Option<Self> {
         let mut view = Self { bytes: Vec::new(), of: None, read: Vec::new(), escapes: Vec::new(), is_open: false };
         let (mut copied, mut at) = (0, 0);
@@ -118,7 +118,7 @@ impl View {
         Some(view)
     }
 
-    /// The source of a byte: the whole escape if it was in one.
+    /// Returns the range of the source that a decoded byte comes from: the whole escape, or one byte.
     fn source(&self, byte: usize) -> (usize, usize) {
         let before = self.escapes.partition_point(|place| place.begin <= byte);
         match before.checked_sub(1).and_then(|last| self.escapes.get(last)) {

@@ -1,4 +1,4 @@
-//! A stored approval request, and the one decision on it.
+//! Stored approval requests, and the decision on each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,38 +14,38 @@ use crate::error::{Denial, ErrorKind, ToolError};
 use crate::ids::{HolderId, RunId};
 use crate::rules::{Mode, Rules};
 
-/// State of an approval request.
+/// The state of an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalState {
-    /// Waits for a decision.
+    /// The request waits for a decision.
     Pending,
     /// A person approved the call.
     Approved,
     /// A person denied the call.
     Denied,
-    /// Expired without a decision.
+    /// The request expired without a decision.
     Expired,
-    /// The run or process that asked ended first.
+    /// The run or process that made the request ended before a decision.
     Cancelled,
 }
 
 /// A stored approval request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Approval {
-    /// The call that waits, as it was shown.
+    /// The request, as it was shown to the person.
     #[serde(rename = "question")]
     pub request: ApprovalRequest,
-    /// For sub-agents: the run that started the run which asks.
+    /// The run that started the run which made the request; only for sub-agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_run: Option<RunId>,
-    /// The process that waits for the decision. Once approved, it makes the call itself, unless the call runs in the background. If the
-    /// process is gone, the request is cancelled. `None` if no process waits, or a run does.
+    /// The process that waits for the decision. After approval this process runs the call itself, unless the call runs in the background.
+    /// If the process is gone, the request is cancelled. `None` if no process waits, or a run does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asker: Option<HolderId>,
-    /// Digest of the tool's definition, so that a worker can run the call.
+    /// Digest of the tool's definition. Only a worker with the same definition may run the call.
     pub definition: Digest,
-    /// The tool sets through which the caller has the tool, for the rules that apply when the call runs.
+    /// The tool sets that give the caller the tool. Permission rules match them when the call runs.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub sets: Arc<[Arc<str>]>,
     /// Whether the call runs in the background.
@@ -54,43 +54,43 @@ pub struct Approval {
     /// Whether the call may run more than once.
     #[serde(default)]
     pub idempotent: bool,
-    /// Priority in the queue.
+    /// Priority of the call in the queue.
     #[serde(default)]
     pub priority: i8,
-    /// Minimum time in the queue, counted from the decision.
+    /// Minimum time of the call in the queue, counted from the decision.
     #[serde(default)]
     pub delay: Duration,
-    /// Its state.
+    /// The state of the request.
     pub state: ApprovalState,
-    /// The decision, once there is one.
+    /// The decision, if the request was decided.
     #[serde(rename = "reply", default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<DecisionRecord>,
-    /// When it was decided, expired or cancelled.
+    /// When the request was decided, expired or was cancelled.
     #[serde(rename = "answered_at", default, skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Timestamp>,
 }
 
-/// A stored decision.
+/// A stored decision on an approval request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DecisionRecord {
-    /// Yes or no.
+    /// Whether the call was approved or denied.
     #[serde(rename = "decision")]
     pub verdict: Verdict,
-    /// Who decided.
+    /// The name of the person or program that decided.
     pub by: Arc<str>,
     /// A message for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether the tool needs no approval for the rest of the conversation.
+    /// Whether calls to the tool need no more approval in this conversation.
     #[serde(default)]
     pub always: bool,
-    /// Arguments that replace those of the request.
+    /// Arguments that replace those of the request. For an input request: the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
 }
 
 impl DecisionRecord {
-    /// An approver's decision; `None` if there is none yet or the request expired.
+    /// Converts an approver's decision. Returns `None` for [`Decision::Later`] and [`Decision::Expired`].
     #[must_use]
     pub fn of(decision: &Decision, by: &str) -> Option<Self> {
         let record = |verdict| Self { verdict, by: by.into(), reason: None, always: false, arguments: None };
@@ -103,7 +103,7 @@ impl DecisionRecord {
         })
     }
 
-    /// The decision of a grant; `None` if the request had expired.
+    /// Converts a grant. Returns `None` if the request had expired.
     #[must_use]
     pub fn of_grant(grant: &Grant, request: &ApprovalRequest) -> Option<Self> {
         let written = grant.given.as_ref().and_then(|given| given.answers.clone()).map(|mut answers| {
@@ -123,19 +123,19 @@ impl DecisionRecord {
     }
 }
 
-/// Result of [`Store::decide`](super::Store::decide).
+/// The result of [`Store::decide`](super::Store::decide).
 #[derive(Debug, Clone)]
 pub enum DecisionResult {
-    /// The decision counts.
+    /// The decision was stored.
     Accepted(Box<Approval>),
-    /// The request was decided before, has expired, or was cancelled.
+    /// The request was already decided, had expired, or was cancelled.
     TooLate(Box<Approval>),
-    /// The store has no such request.
+    /// The store has no request with this id.
     Unknown,
 }
 
 impl Approval {
-    /// A pending request for a call of a tool with this definition and these rules.
+    /// Creates a pending request for a call to a tool with this definition and these rules.
     #[must_use]
     pub fn new(request: ApprovalRequest, definition: Digest, rules: &Rules) -> Self {
         Self {
@@ -154,7 +154,7 @@ impl Approval {
         }
     }
 
-    /// The request as JSON, for the command line and webhooks.
+    /// Returns the request as JSON, for the command line and webhooks.
     #[must_use]
     pub fn for_programs(&self) -> Value {
         let request = &self.request;
@@ -178,7 +178,7 @@ impl Approval {
         })
     }
 
-    /// Applies a decision. Returns false if the request has expired or was decided before.
+    /// Applies a decision. Returns false if the request has expired or is no longer pending.
     pub fn decide(&mut self, decision: DecisionRecord, now: Timestamp) -> bool {
         if self.expire(now) || self.state != ApprovalState::Pending {
             return false;
@@ -196,12 +196,12 @@ impl Approval {
         self
     }
 
-    /// Cancels the request, because the run or process that asked is gone.
+    /// Cancels the request because the run or process that made it is gone.
     pub fn give_up(&mut self, now: Timestamp) {
         (self.state, self.decided_at) = (ApprovalState::Cancelled, Some(now));
     }
 
-    /// Expires the request if its time is over. Returns whether it did.
+    /// Expires the request if its expiry time has passed. Returns whether the request expired.
     pub fn expire(&mut self, now: Timestamp) -> bool {
         let over = self.state == ApprovalState::Pending && self.request.expires_at.is_some_and(|end| end <= now);
         if over {
@@ -211,14 +211,14 @@ impl Approval {
         over
     }
 
-    /// The error of a call that will not be made; `None` if it was approved or is pending.
+    /// Returns the error of a call that will not run, or `None` if the request was approved or is pending.
     #[must_use]
     pub fn refusal(&self) -> Option<ToolError> {
         let reason = self.decision.as_ref().and_then(|decision| decision.reason.as_ref());
         let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         match self.state {
             ApprovalState::Approved | ApprovalState::Pending => None,
-            ApprovalState::Denied => Some(ToolError::denied(Denial::Denied, format!("the user said no{reason}"))),
+            ApprovalState::Denied => Some(ToolError::denied(Denial::Denied, format!("the user denied the call{reason}"))),
             ApprovalState::Expired => Some(ToolError::denied(Denial::Expired, "the approval request expired before a decision")),
             ApprovalState::Cancelled => {
                 Some(ToolError::new(ErrorKind::Interrupted, "the approval request was cancelled because the process that made it is gone"))
@@ -226,14 +226,14 @@ impl Approval {
         }
     }
 
-    /// Whether the person approved every call of the tool in the conversation.
+    /// Returns whether the person approved all calls to the tool in the conversation.
     #[must_use]
     pub fn is_always(&self) -> bool {
         self.request.input.is_none()
             && self.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Approve && decision.always)
     }
 
-    /// The decision as a grant for the executor; `None` if there is no decision. A decision that was made in time never expires later.
+    /// Returns the decision as a grant for the executor, or `None` if there is no decision. A decision made in time does not expire later.
     #[must_use]
     pub fn grant(&self) -> Option<Grant> {
         let (verdict, decision) = match (self.state, &self.decision) {

@@ -1,4 +1,4 @@
-//! A person's consent to one exact call, stored with the queued call.
+//! A person's consent to one call, stored with the task.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use crate::digest::Digest;
 use crate::ids::ApprovalId;
 use crate::json::canonical;
 
-/// A person's consent to one exact call. Without it, a queued call runs only if it needs no approval when it starts.
+/// A person's consent to exactly one call. A task without consent runs only if it needs no approval at the time it starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consent {
-    /// The approval that was granted; `None` if a person made the call directly.
+    /// The approval request that was approved; `None` if a person made the call directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,
     /// Digest of the call, its arguments and the definition of its tool.
@@ -18,25 +18,25 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// The consent of the person who makes this call.
+    /// Creates the consent of the person who makes this call.
     #[must_use]
     pub fn of_caller(call: &ToolCall, definition: Digest) -> Self {
         Self { approval: None, digest: digest(call, definition) }
     }
 
-    /// The consent of the person who approved this call.
+    /// Creates the consent of the person who approved this call.
     #[must_use]
     pub fn of_approval(approval: ApprovalId, call: &ToolCall, definition: Digest) -> Self {
         Self { approval: Some(approval), digest: digest(call, definition) }
     }
 
-    /// Whether it is for this call of a tool with this definition.
+    /// Returns whether the consent covers this call to a tool with this definition.
     #[must_use]
     pub fn covers(&self, call: &ToolCall, definition: Digest) -> bool {
         self.digest == digest(call, definition)
     }
 
-    /// The consent for the same call with its secrets replaced by placeholders, or the reverse.
+    /// Returns the consent to the same call after its secrets were replaced with placeholders or restored.
     pub(super) fn respelled(self, before: &ToolCall, after: &ToolCall, definition: Digest) -> Self {
         if self.covers(before, definition) { Self { digest: digest(after, definition), ..self } } else { self }
     }

@@ -1,4 +1,4 @@
-//! A store in memory, which ends with its process.
+//! A store in memory. Its data is lost when the process ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -49,7 +49,7 @@ impl Default for MemoryStore {
     }
 }
 
-/// Shows the number of rows.
+/// Writes the number of rows.
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tables = self.tables();
@@ -73,7 +73,7 @@ impl MemoryStore {
         self.change_if(change, |_| true)
     }
 
-    /// Like [`Self::change`], but only announces results for which `changed` is true: a worker that claims no task must not wake itself.
+    /// Like [`Self::change`], but announces the change only if `changed` returns true: a worker that claims no task must not wake itself.
     fn change_if<T: Send + 'static>(
         &self,
         change: impl FnOnce(&mut Tables) -> Result<T, StoreError>,
@@ -91,7 +91,7 @@ fn newest<'a, T: Clone + 'a>(rows: impl DoubleEndedIterator<Item = &'a T>, wante
     rows.rev().filter(|row| wanted(row)).take(limit).cloned().collect()
 }
 
-/// Methods that are one transaction over the tables.
+/// Implements methods of the store as one transaction over the tables each.
 macro_rules! transactions {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
         fn $name(&self, $($argument: $type),*) -> Stored<'_, $result> {

@@ -1,4 +1,4 @@
-//! The rows that an engine loads and stores. The transactions themselves are in [`transact`](super::transact).
+//! The interface to an engine, which loads and stores rows. The transactions are in [`transact`](super::transact).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,50 +11,50 @@ use crate::message::Message;
 
 type Row<T> = Result<T, StoreError>;
 
-/// Rows inside one transaction. Every method returns the error of the engine if that fails.
+/// Access to rows inside one transaction. Every method returns the engine's error if the engine fails.
 #[expect(clippy::missing_errors_doc, reason = "said once for all methods")]
 pub trait Rows {
-    /// The current time.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// One task.
+    /// Returns a task, or `None` if there is none with this id.
     fn task(&mut self, task: CallId) -> Row<Option<Task>>;
-    /// Stores a new task. Returns false and changes nothing if there is a task with its id.
+    /// Stores a new task. Returns false, without a change, if there is already a task with this id.
     fn add_task(&mut self, task: &Task) -> Row<bool>;
-    /// Stores the state of a task. Its call, caller and definition never change.
+    /// Stores the state of a task. The call, caller and definition of a task never change.
     fn put_task(&mut self, task: &Task) -> Row<()>;
-    /// Queued tasks that are due, ordered by rank.
+    /// Returns at most `limit` queued tasks that are due, ordered by rank; only those whose definition is in `tools` if given.
     fn due_tasks(&mut self, limit: usize, tools: Option<&[Digest]>) -> Row<Vec<Task>>;
-    /// Running tasks.
+    /// Returns all running tasks.
     fn running_tasks(&mut self) -> Row<Vec<Task>>;
 
-    /// One approval request.
+    /// Returns an approval request, or `None` if there is none with this id.
     fn approval(&mut self, approval: ApprovalId) -> Row<Option<Approval>>;
     /// Inserts or updates an approval request.
     fn put_approval(&mut self, approval: &Approval) -> Row<()>;
-    /// Pending requests of a run; without a run, at least all that can expire or whose process can be lost.
+    /// Returns the pending requests of a run. Without a run, returns at least all requests that can expire or whose process can be lost.
     fn open_approvals(&mut self, run: Option<RunId>) -> Row<Vec<Approval>>;
 
-    /// One run.
+    /// Returns a run, or `None` if there is none with this id.
     fn run(&mut self, run: RunId) -> Row<Option<RunRecord>>;
     /// Inserts or updates a run.
     fn put_run(&mut self, run: &RunRecord) -> Row<()>;
-    /// Runs that a process drives.
+    /// Returns all runs that a process drives.
     fn running_runs(&mut self) -> Row<Vec<RunRecord>>;
-    /// The snapshot from which a run resumes.
+    /// Returns the snapshot from which a run resumes.
     fn snapshot(&mut self, run: RunId) -> Row<Option<Value>>;
-    /// Stores the snapshot of a run, or removes it.
+    /// Stores the snapshot of a run, or deletes it if `None`.
     fn put_snapshot(&mut self, run: RunId, snapshot: Option<&Value>) -> Row<()>;
     /// Appends an event to its run.
     fn add_event(&mut self, event: &Event) -> Row<()>;
 
-    /// A conversation without its messages.
+    /// Returns a conversation without its messages, or `None` if there is none with this id.
     fn conversation(&mut self, conversation: ConversationId) -> Row<Option<ConversationRecord>>;
-    /// Inserts or updates a conversation without its messages.
+    /// Inserts or updates a conversation, except for its messages.
     fn put_conversation(&mut self, conversation: &ConversationRecord) -> Row<()>;
-    /// Appends a message at this index.
+    /// Appends a message to a conversation. `index` is the number of messages so far.
     fn add_message(&mut self, conversation: ConversationId, index: usize, message: &Message) -> Row<()>;
 
-    /// Whether a process is gone: it left, or its lease expired.
+    /// Returns whether a process is gone: it ended its lease, or the lease expired.
     fn is_gone(&mut self, holder: HolderId) -> Row<bool>;
 }

@@ -14,43 +14,43 @@ use crate::ids::{CallId, ConversationId, HolderId, RunId};
 use crate::message::Message;
 use crate::model::Usage;
 
-/// State of a run.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, crate::Name)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// A process drives it.
+    /// A process drives the run.
     Running,
-    /// Waits for a decision on an approval request.
+    /// The run waits for a decision on an approval request.
     Waiting,
-    /// Can be resumed; no process drives it.
+    /// No process drives the run; it can be resumed.
     Ready,
-    /// Succeeded.
+    /// The run succeeded.
     Done,
-    /// Failed or reached a limit.
+    /// The run failed or reached a limit.
     Failed,
-    /// Was cancelled.
+    /// The run was cancelled.
     Cancelled,
 }
 
 impl RunState {
-    /// Every state, once.
+    /// All states.
     pub const ALL: [Self; 6] = [Self::Running, Self::Waiting, Self::Ready, Self::Done, Self::Failed, Self::Cancelled];
 
-    /// Whether the run has ended.
+    /// Returns whether the run has ended.
     #[must_use]
     pub fn is_over(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
 }
 
-/// A run that starts.
+/// The data of a run that starts.
 #[derive(Debug, Clone)]
 pub struct NewRun {
-    /// Its id.
+    /// The id of the run.
     pub id: RunId,
-    /// Its conversation, which is created if it is new.
+    /// The conversation of the run. The store creates the conversation if it is new.
     pub conversation: ConversationId,
-    /// The run that started it.
+    /// The run that started this one; only for sub-agents.
     pub parent: Option<RunId>,
     /// The agent's name.
     pub agent: Option<Arc<str>>,
@@ -58,18 +58,18 @@ pub struct NewRun {
     pub model: Arc<str>,
     /// The input of the run, shortened.
     pub input: Arc<str>,
-    /// The process that drives it.
+    /// The process that drives the run.
     pub holder: HolderId,
 }
 
 /// A stored run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Its id.
+    /// The id of the run.
     pub id: RunId,
-    /// Its conversation.
+    /// The conversation of the run.
     pub conversation_id: ConversationId,
-    /// The run that started it.
+    /// The run that started this one; only for sub-agents.
     pub parent_run_id: Option<RunId>,
     /// The agent's name.
     pub agent: Option<Arc<str>>,
@@ -77,64 +77,64 @@ pub struct RunRecord {
     pub model: Arc<str>,
     /// The input of the run, shortened.
     pub input: Arc<str>,
-    /// Its state.
+    /// The state of the run.
     pub state: RunState,
-    /// The number of its last event.
+    /// The number of the run's last event.
     pub seq: u64,
-    /// Fencing token: grows each time a process claims the run.
+    /// Fencing token, which grows each time a process claims the run.
     pub epoch: u64,
-    /// The process that drives it.
+    /// The process that drives the run.
     pub holder: Option<HolderId>,
-    /// Whether its process must stop it.
+    /// Whether the process that drives the run must stop it.
     pub cancelling: bool,
-    /// When it started.
+    /// When the run started.
     pub created: Timestamp,
-    /// When it was last stored.
+    /// When the run was last stored.
     pub updated: Timestamp,
 }
 
 /// A run that a process has claimed.
 #[derive(Debug, Clone)]
 pub struct TakenRun {
-    /// The run.
+    /// The claimed run, with its new epoch.
     pub record: RunRecord,
-    /// The snapshot from which it resumes; `None` if it has only started.
+    /// The snapshot from which the run resumes; `None` if the run has stored none yet.
     pub snapshot: Option<Value>,
 }
 
-/// One step of a run.
+/// One step of a run, stored in one transaction.
 #[derive(Debug, Clone)]
 pub struct RunCommit {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// The epoch under which it is driven; 1 for a run that starts.
+    /// The epoch under which the process drives the run; 1 for a run that starts.
     pub epoch: u64,
-    /// The new run, if it starts with this step.
+    /// The new run, if this is its first step.
     pub begin: Option<NewRun>,
-    /// Its state after the step.
+    /// The state of the run after the step.
     pub state: RunState,
-    /// The snapshot from which it resumes, without messages; `None` if it has ended.
+    /// The snapshot from which the run resumes, without messages; `None` if the run has ended.
     pub snapshot: Option<Value>,
-    /// New events.
+    /// The events of this step, with their times.
     pub events: Vec<(Timestamp, EventData)>,
-    /// New messages of the conversation.
+    /// The messages that this step adds to the conversation.
     pub messages: Vec<Arc<Message>>,
-    /// Number of messages that the conversation had before.
+    /// Number of messages of the conversation before this step.
     pub message_count: usize,
-    /// New approval requests.
+    /// The approval requests of this step.
     pub approvals: Vec<Approval>,
-    /// Tasks whose results the agent has read.
+    /// The tasks whose results the agent has read.
     pub read: Vec<CallId>,
-    /// Definitions of all tools that the conversation may call without approval.
+    /// Digests of the definitions of all tools that the conversation may call without approval.
     pub allowed: BTreeSet<Digest>,
-    /// Usage of the conversation so far.
+    /// Tokens and cost of the conversation so far.
     pub usage: Usage,
-    /// State of its contexts, by name.
+    /// The state of the conversation's contexts, by name.
     pub contexts: BTreeMap<String, Value>,
 }
 
 impl RunCommit {
-    /// A step that only changes the state.
+    /// Creates a step that only changes the state.
     #[must_use]
     pub fn new(run: RunId, epoch: u64, state: RunState) -> Self {
         Self {
@@ -158,29 +158,29 @@ impl RunCommit {
 /// A stored conversation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConversationRecord {
-    /// Its id.
+    /// The id of the conversation.
     pub id: ConversationId,
-    /// The agent of its latest run.
+    /// The name of the agent of the latest run.
     pub agent: Option<Arc<str>>,
-    /// Its messages. Empty in lists.
+    /// The messages of the conversation; empty in lists.
     pub messages: Vec<Arc<Message>>,
-    /// Number of its messages.
+    /// Number of messages.
     #[serde(rename = "said")]
     pub message_count: usize,
-    /// Definitions of the tools that it may call without approval.
+    /// Digests of the definitions of all tools that the conversation may call without approval.
     pub allowed: BTreeSet<Digest>,
-    /// Its usage.
+    /// Tokens and cost of the conversation so far.
     pub usage: Usage,
-    /// State of its contexts, by name.
+    /// The state of the conversation's contexts, by name.
     pub contexts: BTreeMap<String, Value>,
-    /// When it started.
+    /// When the conversation started.
     pub created: Timestamp,
-    /// When it last changed.
+    /// When the conversation last changed.
     pub updated: Timestamp,
 }
 
 impl ConversationRecord {
-    /// A conversation without messages.
+    /// Creates a conversation without messages.
     #[must_use]
     pub fn new(id: ConversationId, now: Timestamp) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! A store that never sees a secret: it replaces secrets with placeholders on writing, and puts them back on reading.
+//! A store without secrets: replaces secrets with placeholders when writing, and restores them when reading.
 //!
-//! It does so in everything from which work resumes: calls, approval requests, runs, conversations. Events, results and progress are
-//! only read by people, so there a secret is masked for good.
+//! This covers all data from which work resumes: calls, approval requests, runs, conversations. Events, results and progress are only shown
+//! to people, so secrets in them are masked permanently.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -19,11 +19,11 @@ use crate::event::Event;
 use crate::ids::{ApprovalId, CallId, ConversationId, HolderId, RunId};
 use crate::secret::{Redactor, Rewrite, Seal, Unseal};
 
-/// A wrapper around a store that keeps secrets out of it.
+/// A wrapper that keeps secrets out of a store.
 pub struct SealedStore {
     inner: Arc<dyn Store>,
     secrets: OnceLock<Secrets>,
-    /// The secrets before [`Self::use_secrets`] is called.
+    /// Used until [`Self::use_secrets`] is called: no secrets.
     none: Secrets,
 }
 
@@ -41,7 +41,7 @@ impl std::fmt::Debug for SealedStore {
 }
 
 impl SealedStore {
-    /// A store that knows no secrets yet.
+    /// Wraps a store. No secrets are known yet.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self { inner, secrets: OnceLock::new(), none: Secrets::default() }
@@ -67,7 +67,7 @@ impl SealedStore {
         value
     }
 
-    /// Masks secrets for good, unless they are stored in plain text.
+    /// Masks secrets permanently, unless secrets are stored in plain text.
     fn mask(&self, mask: impl FnOnce(&Redactor)) {
         let Secrets { redactor, are_kept } = self.secrets();
         if !are_kept {
@@ -75,7 +75,8 @@ impl SealedStore {
         }
     }
 
-    /// In the inner store, consent is for the call with placeholders: retries and approvals create it there.
+    /// Restores the secrets of a task. In the inner store, consent covers the call with placeholders, because retries and approvals create
+    /// it there.
     fn unsealed_task(&self, task: Task) -> Task {
         let call = self.unsealed(task.call.clone());
         Task { consent: task.consent.map(|consent| consent.respelled(&task.call, &call, task.definition)), call, ..task }
@@ -104,7 +105,7 @@ impl SealedStore {
     }
 }
 
-/// Reads a value and puts its secrets back.
+/// Reads a value and restores its secrets.
 macro_rules! read {
     ($future:expr, $unseal:expr) => {{
         let future = $future;
@@ -112,7 +113,7 @@ macro_rules! read {
     }};
 }
 
-/// Methods that pass no secret.
+/// Implements methods whose values contain no secrets.
 macro_rules! forward {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
         fn $name(&self, $($argument: $type),*) -> Stored<'_, $result> {

@@ -1,4 +1,4 @@
-//! The text of people, models and tools in stored data, as opposed to Helve's own names and numbers. Secrets can only be there.
+//! Finds the texts of people, models and tools in stored data. Only these can contain secrets; Helve's own names and numbers cannot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::input::{InputNeeded, InputRequest};
 use crate::message::{Message, MessageBody, Part, ProviderParts, SaidCall};
 use crate::secret::{Redactor, Rewrite, rewrite_value};
 
-/// Data that contains text.
+/// Data that contains texts of people, models or tools.
 pub(super) trait Texts {
-    /// Rewrites every text in it.
+    /// Rewrites every such text in the data.
     fn rewrite(&mut self, how: &dyn Rewrite);
 }
 
@@ -71,7 +71,7 @@ impl Texts for BTreeMap<String, Value> {
     }
 }
 
-/// Rewrites these fields of a struct.
+/// Implements [`Texts`] for a struct by rewriting the listed fields.
 macro_rules! texts {
     ($($owner:ty { $($field:ident),* })*) => {$(
         impl Texts for $owner {
@@ -98,7 +98,7 @@ impl Texts for Arc<Message> {
     fn rewrite(&mut self, how: &dyn Rewrite) {
         let mut body = self.body().clone();
         body.rewrite(how);
-        // An unchanged message keeps its cached wire form.
+        // An unchanged message is kept, because its wire form is cached.
         if body != *self.body() {
             *self = Self::new(Message::new(body));
         }
@@ -134,7 +134,7 @@ impl Texts for Part {
     }
 }
 
-/// Masks secrets in an event. No run resumes from an event, so they are never put back.
+/// Masks secrets in an event permanently. No run resumes from an event, so secrets need not be restored.
 pub(super) fn mask_event(event: &mut EventData, redactor: &Redactor) {
     match event {
         EventData::RunStarted { input: text, .. } | EventData::RunFinished { text, .. } => text.rewrite(redactor),

@@ -1,6 +1,6 @@
 //! The transactions of a store, written once for every engine that implements [`Rows`].
 //!
-//! Each function returns the error of the engine if that fails.
+//! Each function returns the engine's error if the engine fails.
 #![expect(clippy::missing_errors_doc, reason = "said once for all functions of this module")]
 
 mod approval;
@@ -21,7 +21,7 @@ use crate::ids::{CallId, HolderId, RunId};
 
 type Done<T> = Result<T, StoreError>;
 
-/// Stores the progress of a process's tasks. Returns the tasks and runs that it must stop.
+/// Stores the progress of a process's tasks. Returns the tasks and runs that the process must stop.
 pub fn progress(rows: &mut dyn Rows, holder: HolderId, progress: &[(CallId, Progress)]) -> Done<Stop> {
     for (id, progress) in progress {
         if let Some(mut task) = rows.task(*id)?
@@ -37,8 +37,8 @@ pub fn progress(rows: &mut dyn Rows, holder: HolderId, progress: &[(CallId, Prog
     Ok(Stop { tasks, runs })
 }
 
-/// Takes over the tasks and runs of processes whose lease has expired, and expires approval requests. The process that asks counts as
-/// alive: it may have slept for longer than its lease.
+/// Takes over the tasks and runs of processes whose lease has expired, and expires approval requests. The process `asking` counts as alive,
+/// because it may have been suspended for longer than its lease.
 pub fn recover(rows: &mut dyn Rows, asking: HolderId) -> Done<RecoveryReport> {
     let (now, mut recovered) = (rows.now(), RecoveryReport::default());
     let mut gone = HashMap::new();
@@ -80,7 +80,7 @@ pub fn recover(rows: &mut dyn Rows, asking: HolderId) -> Done<RecoveryReport> {
     Ok(recovered)
 }
 
-/// Adds an event to a run on behalf of a task or an approval. Does nothing if the run is not stored.
+/// Adds an event to a run on behalf of a task or an approval request. Does nothing if the run is not stored.
 fn tell(rows: &mut dyn Rows, run: Option<RunId>, data: EventData) -> Done<()> {
     let Some(run) = run else { return Ok(()) };
     let Some(mut record) = rows.run(run)? else { return Ok(()) };

@@ -23,7 +23,7 @@ use crate::rules::{Mode, Rules};
 use crate::schema::Schema;
 use crate::spec::{SpecError, ToolSpec};
 
-/// Makes a tool of a closure. The schema comes from the type of the arguments, or from [`ToolFn::schema`].
+/// Creates a tool from a closure. The schema comes from the type of the arguments, or from [`ToolFn::schema`].
 ///
 /// ```
 /// use helve_core::{IntoTool, tool_fn};
@@ -45,7 +45,7 @@ use crate::spec::{SpecError, ToolSpec};
 /// ```
 ///
 /// The closure takes an owned [`CallContext`] and returns a future of a [`helve::Result`](crate::Result), in which `?` converts any error.
-/// Clone shared values into the future, such as an `Arc` of a pool. Without shared values an `async` closure works, too.
+/// Clone shared values, such as an `Arc` of a pool, into the future. Without shared values, an `async` closure also works.
 pub fn tool_fn<A, F, R, T>(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, work: F) -> ToolFn<A, F>
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -83,13 +83,14 @@ pub struct ToolFn<A, F> {
 }
 
 impl<A, F> ToolFn<A, F> {
-    /// Sets the JSON Schema of the arguments, if their type has none. It is checked when the tool is registered.
+    /// Sets the JSON Schema of the arguments. Use it if the type of the arguments has no useful schema. Helve checks the schema when the
+    /// tool is registered.
     pub fn schema(mut self, schema: Value) -> Self {
         self.input = Some(schema);
         self
     }
 
-    /// Declares the schema of the result. Results are validated against it.
+    /// Declares the schema of the result, from its type. Helve validates results against it.
     pub fn output<R, T>(mut self) -> Self
     where
         F: Fn(A, CallContext) -> R,
@@ -100,14 +101,14 @@ impl<A, F> ToolFn<A, F> {
         self
     }
 
-    /// Rejects arguments that match the schema but make no sense, before a person is asked for approval. The call fails with
-    /// `invalid_parameters`, or with the kind of a [`ToolError`] that is not `failed`.
+    /// Rejects arguments that match the schema but make no sense, before Helve asks a person for approval. The call fails with
+    /// `invalid_parameters`, or with the kind of the returned [`ToolError`] if that is not `failed`.
     pub fn validate(mut self, check: impl Fn(&A) -> any_error::Result<()> + Send + Sync + 'static) -> Self {
         self.check = Some(Box::new(check));
         self
     }
 
-    /// Sets a title for people.
+    /// Sets the display name.
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
@@ -131,13 +132,13 @@ impl<A, F> ToolFn<A, F> {
         self
     }
 
-    /// Declares that making the same call twice has the same effect as making it once.
+    /// Declares that repeating a call has the same effect as running it once.
     pub fn idempotent(mut self) -> Self {
         self.rules.idempotent = true;
         self
     }
 
-    /// Runs calls in the background.
+    /// Makes calls run in the background.
     pub fn background(mut self) -> Self {
         self.rules.mode = Mode::Background;
         self

@@ -1,4 +1,4 @@
-//! Conversions into tools: everything that can be registered.
+//! Conversions into tools, for all types that can be registered.
 
 use std::sync::Arc;
 
@@ -12,36 +12,36 @@ use crate::outcome::Output;
 use crate::schema::Schema;
 use crate::spec::{SpecError, ToolSpec};
 
-/// Marker types for the ways to become a tool. They keep the implementations of [`IntoTool`] apart; the compiler infers them.
+/// Marker types for the ways to become a tool. They distinguish the implementations of [`IntoTool`]; the compiler infers them.
 pub(super) mod kind {
-    /// Implements [`Tool`](super::Tool).
+    /// The type implements [`Tool`](super::Tool).
     #[derive(Debug)]
     pub enum Untyped {}
-    /// Implements [`TypedTool`](crate::TypedTool).
+    /// The type implements [`TypedTool`](crate::TypedTool).
     #[derive(Debug)]
     pub enum Typed {}
-    /// Implements [`DynTool`](super::DynTool).
+    /// The type implements [`DynTool`](super::DynTool).
     #[derive(Debug)]
     pub enum Erased {}
-    /// An `Arc` of a [`DynTool`](super::DynTool).
+    /// The type is an `Arc` of a [`DynTool`](super::DynTool).
     #[derive(Debug)]
     pub enum Shared {}
-    /// A closure.
+    /// The type is a closure in a [`ToolFn`](crate::ToolFn).
     #[derive(Debug)]
     pub enum Closure {}
-    /// Has `#[tools]`.
+    /// The type has an `impl` block with `#[tools]`.
     #[derive(Debug)]
     pub enum Methods {}
-    /// A list of tools.
+    /// The type is a list of tools.
     #[derive(Debug)]
     pub enum List<Kind> {
-        /// Cannot be constructed.
+        /// A variant that cannot be constructed.
         Never(std::marker::PhantomData<Kind>, std::convert::Infallible),
     }
 }
 
-/// Anything that can be registered as one tool: the results of `#[tool]` and [`tool_fn`](crate::tool_fn), and every type that implements
-/// [`TypedTool`](crate::TypedTool), [`Tool`] or [`DynTool`]. The compiler infers the parameter.
+/// A type that can be registered as one tool: the results of `#[tool]` and [`tool_fn`](crate::tool_fn), and every type that implements
+/// [`TypedTool`](crate::TypedTool), [`Tool`] or [`DynTool`]. The compiler infers the parameter `Kind`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be registered as a tool",
     label = "not a tool",
@@ -49,7 +49,7 @@ pub(super) mod kind {
     note = "a type implements `TypedTool`, or has methods with `#[tools]` and is registered with `register_tools`"
 )]
 pub trait IntoTool<Kind> {
-    /// Converts it into a tool for the runtime.
+    /// Converts the value into a tool for the runtime.
     ///
     /// # Errors
     /// If the name, description or schema is not valid.
@@ -82,7 +82,7 @@ impl<T: Tool> IntoTool<kind::Untyped> for T {
     }
 }
 
-/// Checks a schema that the program wrote for the arguments of a tool.
+/// Checks a schema that the program provides for the arguments of a tool.
 pub(super) fn input_schema(tool: &str, schema: Value) -> Result<Schema, SpecError> {
     Schema::new(schema).map_err(|error| SpecError::Schema { name: tool.to_owned(), part: "input", error })
 }
@@ -102,8 +102,7 @@ impl<T: Tool> DynTool for ToolAdapter<T> {
     }
 }
 
-/// Anything that can be registered as several tools: a list of tools, or a value whose type has `#[tools]`. The compiler infers the
-/// parameter.
+/// A type that can be registered as several tools: a list of tools, or a type with `#[tools]`. The compiler infers the parameter `Kind`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be registered as tools",
     label = "neither a list of tools nor a type with `#[tools]`",
@@ -111,7 +110,7 @@ impl<T: Tool> DynTool for ToolAdapter<T> {
     note = "a single tool is registered with `register_tool`"
 )]
 pub trait IntoTools<Kind> {
-    /// Converts it into tools for the runtime.
+    /// Converts the value into tools for the runtime.
     ///
     /// # Errors
     /// If the name, description or schema of a tool is not valid.
@@ -124,9 +123,9 @@ impl<Kind, T: IntoTool<Kind>, I: IntoIterator<Item = T>> IntoTools<kind::List<Ki
     }
 }
 
-/// A type whose methods are tools. `#[tools]` implements it.
+/// A type whose methods are tools. `#[tools]` implements this trait.
 pub trait ToolMethods: Send + Sync + 'static {
-    /// One tool for each method with `#[tool]`; all share the value.
+    /// Returns one tool for each method with `#[tool]`. All tools share the value.
     fn tools(self: Arc<Self>) -> Vec<Arc<dyn DynTool>>;
 }
 
@@ -136,7 +135,7 @@ impl<T: ToolMethods> IntoTools<kind::Methods> for T {
     }
 }
 
-/// For programs that go on using the value.
+/// For programs that keep using the value.
 impl<T: ToolMethods> IntoTools<kind::Methods> for Arc<T> {
     fn into_tools(self) -> Result<Vec<Arc<dyn DynTool>>, SpecError> {
         Ok(self.tools())

@@ -1,4 +1,4 @@
-//! Tools as types: arguments and result are Rust types, and calls share the value.
+//! Tools as types, with Rust types for arguments and result. All calls share the value.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -48,32 +48,32 @@ use crate::spec::{SpecError, ToolSpec};
 /// }
 /// ```
 pub trait TypedTool: Send + Sync + 'static {
-    /// The name for the model.
+    /// The tool's name for the model.
     const NAME: &'static str;
 
     /// The description for the model.
     const DESCRIPTION: &'static str;
 
-    /// The arguments: a struct. The model reads its fields and their doc comments.
+    /// The type of the arguments: a struct. The model reads its fields and their doc comments.
     type Args: DeserializeOwned + JsonSchema + Send;
 
-    /// The result: anything that can be serialised, or an [`Output`].
+    /// The type of the result: any type that can be serialised, or [`Output`].
     type Output: IntoOutput;
 
-    /// Runs the tool. Write it as `async fn`; `?` converts any error.
+    /// Runs the tool. Implement it as an `async fn`; `?` converts any error.
     fn call(&self, args: Self::Args, cx: &CallContext) -> impl Future<Output = any_error::Result<Self::Output>> + Send;
 
-    /// Rejects arguments that match the schema but make no sense. It runs before a person is asked for approval, and again whenever the
-    /// call is validated.
+    /// Rejects arguments that match the schema but make no sense. Helve calls this before it asks a person for approval, and again each
+    /// time it validates the call.
     ///
     /// # Errors
-    /// The call fails with this error. Its kind `failed` becomes `invalid_parameters`.
+    /// The call fails with the returned error. The kind `failed` becomes `invalid_parameters`.
     fn validate(&self, args: &Self::Args) -> Result<(), ToolError> {
         let _ = args;
         Ok(())
     }
 
-    /// Completes the spec: title, output schema, and rules such as permission and timeout.
+    /// Completes the spec with a title, an output schema, and rules such as permission and timeout.
     fn configure(&self, spec: ToolSpec) -> ToolSpec {
         spec
     }

@@ -1,37 +1,38 @@
-//! A format in a dialect: its markers, and whether the text after a marker fits it.
+//! [`Row`]: a format in a dialect, with its markers and the check whether the text after a marker matches the format.
 
 use crate::format::{CallTag, Format, Keys, Shape};
 use crate::scan::{Match, TagMarks, any, blank_end, literal};
 
-/// How far to look for a name and the white space before it.
+/// Maximum length of a name that is searched for, in characters, and of the white space before it, in bytes.
 pub(crate) const MAX_NAME: usize = 256;
 
-/// Where a frame is entered.
+/// The position at which parsing enters the structure around calls (the frame).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// After the marker of a section.
+    /// After the opening marker of a section.
     Section,
-    /// After the marker of a call.
+    /// After the opening marker of a call.
     Call,
-    /// At the marker of a call, which is part of it.
+    /// At the opening marker of a call, which is part of the call.
     Element,
-    /// At a call without a marker.
+    /// At a call without an opening marker.
     Bare,
 }
 
-/// A format in a dialect.
+/// A format in a dialect, with prepared markers.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub format: &'static Format,
     pub tags: Option<TagMarks>,
     pub keys: Vec<&'static Keys>,
-    /// Markers that end a value from outside.
+    /// Closing markers. They end a call even if its brackets are still open.
     pub stops: Vec<String>,
-    /// Markers that open a section or a call.
+    /// Opening markers of sections and calls.
     pub opens: Vec<String>,
-    /// Both, the stops first.
+    /// The `stops`, then the `opens`.
     pub marks: Vec<String>,
-    /// Whether it was added only because it shares a marker with a format of the dialect. It counts only if that one does not fit.
+    /// Whether the format is not part of the dialect and was added only because it shares a marker with a format that is. It is used
+    /// only if that format does not match.
     pub foreign: bool,
 }
 
@@ -55,7 +56,7 @@ impl Row {
         Self { format, tags, keys, stops, opens, marks, foreign }
     }
 
-    /// Returns whether a call of this shape can start here.
+    /// Returns whether a call in this format can start at the beginning of `rest`.
     pub fn can_start(&self, rest: &str, end: bool) -> Match {
         let first = rest.as_bytes().first().copied().unwrap_or(0);
         match &self.format.shape {
@@ -65,7 +66,7 @@ impl Row {
                 found => found,
             },
             Shape::Braces(_) => literal(rest, "call:", end),
-            // Models that are prompted may decorate a name.
+            // Prompted models may write quotes, backticks or asterisks around a name.
             Shape::Headed { .. } if self.format.weak => match rest.trim_start_matches(['`', '*', '"']) {
                 name if rest.len() - name.len() > 16 => Match::No,
                 "" if !end => Match::Partly,
@@ -93,7 +94,7 @@ impl Row {
         }
     }
 
-    /// Returns whether the text after the marker fits this format, as far as its first bytes tell.
+    /// Returns whether the text after the marker matches this format, judging by its first bytes.
     pub fn fits(&self, entry: Entry, body: &str, end: bool) -> Match {
         let rest = &body[blank_end(body, 0)..];
         if body.len() - rest.len() > MAX_NAME {
@@ -137,9 +138,9 @@ impl Row {
         }
     }
 
-    /// A name, then the first key or the end: not a word of prose.
+    /// Returns whether the text is a name that is followed by the first key or the end of the call, and not ordinary text.
     fn fits_text(&self, body: &str, rest: &str, end: bool) -> Match {
-        // In prose, a marker that is only mentioned is followed by a space.
+        // A space after the marker means that the text only mentions the marker.
         if !starts_word(rest) || body.starts_with(' ') {
             return Match::No;
         }
@@ -158,7 +159,7 @@ impl Row {
         any(&rest[at..], &marks, end).0
     }
 
-    /// A name and its separator before the brace.
+    /// Returns whether the text starts with a name and a separator.
     fn fits_head(rest: &str, end: bool) -> Match {
         if !starts_word(rest) {
             return Match::No;
@@ -173,7 +174,7 @@ impl Row {
     }
 }
 
-/// The first characters of a text.
+/// Returns the first `count` characters of a text, or the whole text if it is shorter.
 pub(crate) fn first_chars(text: &str, count: usize) -> &str {
     &text[..text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)]
 }
@@ -182,7 +183,7 @@ fn starts_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphanumeric() || c == '_')
 }
 
-/// Formats with the same marker accept each other's keys; so do those without a marker.
+/// Makes formats with the same section marker accept each other's keys, and also formats without a marker.
 pub(super) fn share_keys(rows: &mut [Row]) {
     let opens = |row: &Row| row.format.section.open.to_vec();
     let all: Vec<(Vec<&str>, bool, Vec<&'static Keys>)> =

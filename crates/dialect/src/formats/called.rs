@@ -1,4 +1,4 @@
-//! Formats that write the tool name first: before JSON, as Python, in braces, in channels.
+//! Formats in which the tool name comes before the arguments: headed JSON, Python calls, braces and channels.
 
 use super::PLAIN;
 use crate::format::{Format, Marks, Markup, Shape};

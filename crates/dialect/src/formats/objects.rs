@@ -1,4 +1,4 @@
-//! Formats whose calls are JSON objects that name the tool.
+//! Formats in which a call is a JSON object that contains the tool name.
 
 use super::PLAIN;
 use crate::format::{Format, Keys, Marks, Markup, Shape};

@@ -1,4 +1,4 @@
-//! Formats whose calls are tags with values as text.
+//! Formats in which a call consists of tags, with values as text.
 
 use super::PLAIN;
 use crate::format::{CallTag, Format, Marks, Markup, ParameterTag, Shape, Tags};

@@ -1,10 +1,10 @@
-//! White space and comments between values.
+//! Skips white space and comments between values.
 
 use super::{Reader, Syntax};
 use crate::repair::Repair;
 use crate::work::{self, seen};
 
-/// Bytes that are neither white space nor the start of a comment.
+/// For each byte, whether it is neither white space nor the start of a comment.
 static PLAIN: [bool; 256] = {
     let mut table = [true; 256];
     let blank = b" \t\r\n/#";
@@ -17,7 +17,7 @@ static PLAIN: [bool; 256] = {
 };
 
 impl Reader<'_> {
-    /// Skips white space, and comments if they are repaired. The caller reports the others.
+    /// Skips white space, and comments if the mode allows them. Other comments become syntax errors in the caller.
     #[inline]
     pub(super) fn blank(&mut self) {
         let plain = |at: usize| self.bytes.get(at).is_some_and(|byte| PLAIN[usize::from(*byte)]);

@@ -1,11 +1,11 @@
-//! Finds the end of a bracketed value while it is still arriving. Looks at each byte once, and parses strings but not values.
+//! Finds the end of a bracketed value in a stream. Reads each byte once, and skips strings and comments without parsing values.
 
 use super::string::{plain_end, quote_or_slash};
 use super::{MAX_DEPTH, Syntax};
 use crate::find::first_mark;
 use crate::work::{self, seen};
 
-/// Bytes that matter between strings.
+/// For each byte, whether it is significant between strings.
 static SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let special = b"{}[]()\"'/<`";
@@ -17,14 +17,14 @@ static SPECIAL: [bool; 256] = {
     table
 };
 
-/// The result of a search.
+/// The result of a search for the end of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// More text is needed.
     More,
     /// The value ends before this byte.
     Whole(usize),
-    /// Brackets are open, and this marker or bracket cannot belong to the value.
+    /// The value stops before this byte with brackets open, because the next marker or bracket cannot belong to it.
     Stopped(usize),
 }
 
@@ -38,7 +38,7 @@ enum Place {
     BlockComment,
 }
 
-/// The state of a search. Positions refer to the text passed to it, which only grows.
+/// The state of a search for the end of a value. Positions refer to the text passed to [`Extent::advance`], which must only grow.
 #[derive(Debug, Clone)]
 pub(crate) struct Extent {
     syntax: Syntax,
@@ -49,12 +49,12 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Starts at an opening bracket.
+    /// Creates a search that starts at an opening bracket.
     pub fn new(syntax: Syntax, at: usize) -> Self {
         Self { syntax, at, place: Place::Between, depth: 0, kinds: [0; MAX_DEPTH + 1] }
     }
 
-    /// Starts inside an object.
+    /// Creates a search that starts inside an object.
     pub fn inside(syntax: Syntax, at: usize) -> Self {
         let mut extent = Self::new(syntax, at);
         extent.kinds[0] = b'{';
@@ -66,8 +66,8 @@ impl Extent {
         self.depth
     }
 
-    /// Continues in `text`, to the end of the value or of the text. `stops` are markers that end it from outside. An end that was found is
-    /// found again.
+    /// Continues the search, up to the end of the value or of the text. `stops` are markers that end the value even if brackets are open.
+    /// After the end was found, further calls return the same result.
     pub fn advance(&mut self, text: &str, stops: &[String], end: bool) -> Reach {
         let bytes = text.as_bytes();
         loop {
@@ -120,7 +120,7 @@ impl Extent {
                             self.place = Place::Triple(byte);
                             return None;
                         }
-                        // Two quotes may be an empty string or the start of a triple quote.
+                        // Two quotes are an empty string or the start of a triple quote.
                         if next.len() < 3 && next.iter().all(|b| *b == byte) && !end {
                             return Some(Reach::More);
                         }
@@ -175,8 +175,8 @@ impl Extent {
         (!end && stops.iter().any(|stop| stop.as_bytes().starts_with(rest))).then_some(Reach::More)
     }
 
-    /// The depth after a closing bracket. If another kind is on top, the brackets above the matching one are closed too; the parser will
-    /// reject it.
+    /// Returns the depth after a closing bracket, or `None` if no open bracket matches. Brackets above the matching one count as closed;
+    /// the parser will reject such a value.
     fn shut(&self, close: u8) -> Option<usize> {
         let open = match close {
             b'}' => b'{',
@@ -212,7 +212,7 @@ impl Extent {
         }
     }
 
-    /// Skips text up to and including a token. Escapes count only in Python strings.
+    /// Skips text up to and including a token. Only Python strings have escapes.
     fn until(&mut self, bytes: &[u8], token: &[u8], end: bool) -> Option<Reach> {
         if self.syntax == Syntax::Python {
             let quote = token[0];
@@ -241,9 +241,9 @@ impl Extent {
         None
     }
 
-    /// Skips a comment. A marker ends it from outside, so that an unclosed comment cannot swallow the rest.
+    /// Skips a comment. A marker also ends the comment, so that an unclosed comment does not swallow the rest of the text.
     fn comment(&mut self, bytes: &[u8], token: &[u8], stops: &[String]) -> Option<Reach> {
-        // One search for both, so that an unclosed comment does not scan the whole text.
+        // One search for both tokens, so that an unclosed comment does not scan the whole text.
         let marks: Vec<&[u8]> = stops.iter().map(String::as_bytes).chain([token]).collect();
         match first_mark(&bytes[self.at..], &marks) {
             Some((found, place)) if place < stops.len() => {

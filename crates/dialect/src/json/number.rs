@@ -1,4 +1,4 @@
-//! Numbers: the grammar of JSON, and what models write in addition.
+//! Parses numbers: those of JSON and Python, and others that models write.
 
 use serde_json::{Number, Value};
 
@@ -56,24 +56,24 @@ impl Reader<'_> {
             return Ok(Value::Number(number));
         }
         let Some(value) = odd_number(written) else { return Err(self.broken("a number")) };
-        self.mend(Repair::OddNumber, "a number as JSON has it")?;
+        self.mend(Repair::OddNumber, "a JSON number")?;
         self.at += written.len();
         Ok(value)
     }
 }
 
-/// Returns whether it is an integer beyond 64 bits, in JSON or Python. Parsed as a number it would silently change.
+/// Returns whether the text is an integer that does not fit into 64 bits, in JSON or Python. As a number it would lose digits.
 fn is_wide(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let digits: String = unsigned.chars().filter(|character| *character != '_').collect();
-    // With a leading zero it is a code, and stays text.
+    // A number with a leading zero is an identifier, such as a postal code, and stays text.
     if digits.len() < 19 || digits.starts_with('0') || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return false;
     }
     if text.starts_with('-') { format!("-{digits}").parse::<i64>().is_err() } else { digits.parse::<u64>().is_err() }
 }
 
-/// A number in JSON's grammar, exactly. Returns `None` for an integer beyond 64 bits.
+/// Parses a number by the grammar of JSON. Returns `None` for other text, and for an integer that does not fit into 64 bits.
 pub(crate) fn json_number(text: &str) -> Option<Number> {
     let unsigned = text.strip_prefix('-').unwrap_or(text).as_bytes();
     let digits = |bytes: &[u8]| bytes.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -106,7 +106,7 @@ pub(crate) fn json_number(text: &str) -> Option<Number> {
     Number::from_f64(text.parse().ok()?)
 }
 
-/// Numbers that Python has but JSON does not: `1_000`, `0x10`, `.5`, `1.`, `+1`.
+/// Parses a number that is valid in Python but not in JSON: `1_000`, `0x10`, `.5`, `1.`, `+1`.
 fn python_number(text: &str) -> Option<Number> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -128,7 +128,7 @@ fn python_number(text: &str) -> Option<Number> {
     decimal(&plain, negative)
 }
 
-/// Text that is no JSON number but has only one reading. With leading zeros it is a code, and stays text.
+/// Parses a number that is not valid JSON but unambiguous. A number with leading zeros is an identifier, and stays text.
 fn odd_number(text: &str) -> Option<Value> {
     if text.len() > 1 && text.bytes().all(|b| b.is_ascii_digit()) {
         return Some(Value::String(text.to_owned()));

@@ -1,4 +1,4 @@
-//! Strings: of JSON, of Python, and between two tokens.
+//! Parses strings: those of JSON, of Python, and between two delimiters.
 
 use super::{Reader, Syntax};
 use crate::fault::Fault;
@@ -8,7 +8,7 @@ use crate::work::{self, seen};
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The first quote, backslash or control character from `at` on. Looks at eight bytes at a time.
+/// Returns the index of the first quote, backslash or control character from `at` on. Checks eight bytes at a time.
 pub(super) fn plain_end(bytes: &[u8], mut at: usize, quote: u8) -> usize {
     let (quotes, slashes) = (LOW * u64::from(quote), LOW * u64::from(b'\\'));
     while let Some(eight) = bytes.get(at..at + 8) {
@@ -28,7 +28,7 @@ pub(super) fn plain_end(bytes: &[u8], mut at: usize, quote: u8) -> usize {
     at
 }
 
-/// The first quote or backslash from `at` on.
+/// Returns the index of the first quote or backslash from `at` on. Checks eight bytes at a time.
 pub(super) fn quote_or_slash(bytes: &[u8], mut at: usize, quote: u8) -> usize {
     let (quotes, slashes) = (LOW * u64::from(quote), LOW * u64::from(b'\\'));
     while let Some(eight) = bytes.get(at..at + 8) {
@@ -49,7 +49,7 @@ pub(super) fn quote_or_slash(bytes: &[u8], mut at: usize, quote: u8) -> usize {
 }
 
 impl Reader<'_> {
-    /// A string, starting at its opening quote.
+    /// Parses a string, starting at its opening quote.
     pub(super) fn string(&mut self, quote: u8) -> Result<String, Fault> {
         if self.syntax == Syntax::Python {
             return self.python_string(quote);
@@ -84,7 +84,7 @@ impl Reader<'_> {
                     return Ok(whole);
                 }
                 Some(b'\\') => {
-                    // Most escapes are those that every language has.
+                    // Most escapes are common to all syntaxes.
                     let simple = match self.bytes.get(end + 1) {
                         Some(b'n') => "\n",
                         Some(b'"') => "\"",
@@ -171,7 +171,7 @@ impl Reader<'_> {
         matches!(self.syntax, Syntax::Braces(mark) if self.bytes[self.at..].starts_with(mark.as_bytes()))
     }
 
-    /// Text between two tokens, verbatim.
+    /// Parses a string between two delimiters, verbatim.
     pub(super) fn delimited(&mut self) -> Result<String, Fault> {
         let Syntax::Braces(mark) = self.syntax else { return Err(self.broken("a string")) };
         let start = self.at + mark.len();
@@ -181,7 +181,7 @@ impl Reader<'_> {
         Ok(self.text[start..end].to_owned())
     }
 
-    /// One escape, starting at its backslash.
+    /// Parses one escape, starting at its backslash.
     fn escape(&mut self, out: &mut String) -> Result<(), Fault> {
         let python = self.syntax == Syntax::Python;
         let Some(&kind) = self.bytes.get(self.at + 1) else { return Err(Fault::cut()) };
@@ -214,9 +214,9 @@ impl Reader<'_> {
                 return Ok(());
             }
             _ => {
-                // The backslash is literal, as in a regular expression; Python treats it so too.
+                // The backslash is literal, for example in a regular expression. Python does the same.
                 if !python {
-                    self.mend(Repair::BadEscape, "a doubled backslash")?;
+                    self.mend(Repair::BadEscape, "two backslashes")?;
                 }
                 out.push('\\');
                 self.at += 1;
@@ -228,7 +228,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Up to three octal digits.
+    /// Parses an escape of up to three octal digits.
     fn octal(&mut self, out: &mut String) {
         let digits = self.bytes[self.at + 1..].iter().take(3).take_while(|b| matches!(b, b'0'..=b'7')).count();
         let code = u32::from_str_radix(&self.text[self.at + 1..self.at + 1 + digits], 8).ok().and_then(char::from_u32);
@@ -241,7 +241,7 @@ impl Reader<'_> {
         if text.bytes().all(|b| b.is_ascii_hexdigit()) { u32::from_str_radix(text, 16).ok() } else { None }
     }
 
-    /// `\u` and its four digits, with the second half of a surrogate pair if there is one.
+    /// Parses `\u` and four digits, and the second half of a surrogate pair if there is one.
     fn unicode(&mut self, out: &mut String) -> Result<(), Fault> {
         let Some(unit) = self.hex(self.at + 2, 4) else { return self.keep_backslash(out) };
         self.at += 6;
@@ -256,7 +256,7 @@ impl Reader<'_> {
         if let Some(character) = char::from_u32(code) {
             out.push(character);
         } else {
-            self.mend(Repair::LoneSurrogate, "a whole surrogate pair")?;
+            self.mend(Repair::LoneSurrogate, "a complete surrogate pair")?;
             out.push(char::REPLACEMENT_CHARACTER);
         }
         Ok(())

@@ -99,7 +99,7 @@ fn python_is_read_as_it_is_written() {
 #[test]
 fn a_fault_says_where() {
     let fault = read("{\"name\": oops}", Syntax::Json, Mode::Lenient, 0).err().map(|fault| fault.error);
-    assert_eq!(fault.as_deref(), Some("the JSON is broken at character 10: a JSON value was expected, near \"oops}\""));
+    assert_eq!(fault.as_deref(), Some("invalid JSON at character 10: expected a JSON value, near \"oops}\""));
 }
 
 /// Where a value ends, looked for in pieces.

@@ -1,4 +1,4 @@
-//! Arguments for an example call: the author's examples first, then defaults and enum values, then a value of the right type.
+//! Generates arguments for an example call: examples from the schema first, then defaults and enum values, then a value of the right type.
 
 use std::cell::Cell;
 
@@ -11,16 +11,16 @@ use crate::event::Mode;
 use crate::repair::Repairs;
 use crate::types::Types;
 
-/// Maximum number of parameters in an example, if optional ones are added to required ones.
+/// Maximum number of parameters up to which optional ones are added to an example.
 const MAX_PARAMETERS: usize = 6;
-/// Maximum length of an example in characters.
+/// Maximum length of an example value from the schema, in bytes of JSON.
 const MAX_VALUE: usize = 200;
 /// Maximum nesting of generated values.
 const MAX_DEPTH: usize = 4;
 /// Maximum number of values generated for one tool.
 const MAX_MADE: usize = 200;
 
-/// The arguments of an example call: all required parameters, and optional ones that have an example or default.
+/// Returns the arguments of an example call: all required parameters, and optional ones whose schema has an example, default or enum.
 pub(super) fn arguments(tool: &PromptTool<'_>, form: PromptFormat, words: &Words) -> Map<String, Value> {
     let maker = Maker { words, made: Cell::new(0) };
     let shape = Shape::new(tool.parameters);
@@ -53,7 +53,7 @@ struct Maker<'w> {
 }
 
 impl Maker<'_> {
-    /// A value that parses back to itself. In XML the schema determines the meaning of a text, so not every value can be written.
+    /// Returns a value that parses back to itself. In XML the schema determines the type of a text, so not every value can be written.
     fn argument(&self, member: &Member<'_>, form: PromptFormat, root: &Value) -> Value {
         let mut candidates = self.candidates(member.shape, member.name, MAX_DEPTH);
         if form == PromptFormat::Json {
@@ -65,7 +65,7 @@ impl Maker<'_> {
         exact.cloned().unwrap_or_else(|| read(&candidates[0]))
     }
 
-    /// Never empty, the best first.
+    /// Returns possible values, the best first. The list is never empty.
     fn candidates(&self, shape: Shape<'_>, name: &str, depth: usize) -> Vec<Value> {
         let fits = |value: &&Value| !value.is_null() && is_presentable(value);
         let alternatives = shape.alternatives();
@@ -120,14 +120,14 @@ impl Maker<'_> {
     }
 }
 
-/// Values that the author of the schema wrote.
+/// Returns values from the schema: examples, default, constant and enum values.
 fn authored(shape: Shape<'_>) -> Vec<&Value> {
     let examples = shape.get("examples").and_then(Value::as_array).into_iter().flatten();
     let one = ["example", "default", "const"].iter().filter_map(|key| shape.get(key));
     examples.chain(one).chain(shape.choices().into_iter().flatten()).take(16).collect()
 }
 
-/// Returns whether it can be shown as it is: short, on one line, nothing hidden.
+/// Returns whether a value can be shown unchanged: it is short, on one line, and has no hidden characters.
 fn is_presentable(value: &Value) -> bool {
     fn clean(value: &Value) -> bool {
         match value {
@@ -140,7 +140,7 @@ fn is_presentable(value: &Value) -> bool {
     clean(value) && write::json(value).len() <= MAX_VALUE
 }
 
-/// A number within the schema's bounds, close to another.
+/// Returns the number within the schema's bounds that is closest to `near`.
 fn within(shape: Shape<'_>, near: i64) -> Value {
     let bound = |key: &str, exclusive: &str, step: i64| {
         let whole = |value: &Value| value.as_i64();

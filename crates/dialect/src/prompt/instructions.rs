@@ -1,4 +1,4 @@
-//! The instructions: tools, how to call them, what results look like.
+//! Writes the instructions: the tools, how to call them, and what results look like.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::signature::{list, parameters, signature};
 use super::words::Words;
 use super::{COMPACT_ABOVE, Choice, MAX_DESCRIPTION, Prompt, PromptFormat, PromptTool, text, write};
 
-/// The complete instructions; empty if there is no tool.
+/// Returns the complete instructions, or an empty string if there is no tool.
 pub(super) fn write(prompt: Prompt, tools: &[&PromptTool<'_>], choice: Choice<'_>) -> String {
     let Some(first) = tools.first() else { return String::new() };
     let words = prompt.words();
@@ -31,7 +31,7 @@ pub(super) fn write(prompt: Prompt, tools: &[&PromptTool<'_>], choice: Choice<'_
     lines.join("\n")
 }
 
-/// A call without a tool, to show the format.
+/// Returns a call to a placeholder tool, to show the format.
 pub(super) fn form(form: PromptFormat) -> String {
     write::call(form, "tool_name", &Map::from_iter([("parameter_name".to_owned(), Value::from("value"))]))
 }

@@ -1,13 +1,14 @@
-//! The message to a model whose call could not be parsed.
+//! Writes the message to a model whose call could not be parsed.
 
 use super::{Prompt, instructions, text};
 use crate::event::Malformed;
 use crate::fault::FaultKind;
 
-/// Characters quoted from the start and the end of a long call.
+/// Number of characters that are quoted from the start of a long call.
 const HEAD: usize = 160;
+/// Number of characters that are quoted from the end of a long call.
 const TAIL: usize = 80;
-/// Maximum length of the parser's message in characters.
+/// Maximum length of the parser's message, in characters.
 const MAX_ERROR: usize = 300;
 
 pub(super) fn write(prompt: Prompt, malformed: &Malformed) -> String {
@@ -33,7 +34,7 @@ pub(super) fn write(prompt: Prompt, malformed: &Malformed) -> String {
     lines.join("\n")
 }
 
-/// The start and the end of a text in quotes, so that no dialect parses it as a call.
+/// Returns the start and the end of a text in quotes, escaped so that no dialect parses it as a call.
 fn excerpt(raw: &str) -> String {
     let raw = raw.trim();
     let count = raw.chars().count();
@@ -48,7 +49,7 @@ fn quoted(raw: &str) -> String {
     harmless(&super::write::json(&raw.into()))
 }
 
-/// Removes the first characters of every call marker: the model still recognises its text, the parser does not.
+/// Escapes the first character of every call marker. The model still recognises its text, but the parser does not.
 fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! Tool results for the model. Untrusted text is fenced and cannot forge the fence.
+//! Writes tool results for the model. Untrusted text is enclosed in delimiters that it cannot forge.
 
 use std::collections::HashSet;
 
@@ -6,17 +6,17 @@ use serde_json::{Map, Value, json};
 
 use super::{Prompt, PromptFormat, write};
 
-/// The result of one call.
+/// The result of a call, to write for the model.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptResult<'a> {
-    /// The call id.
+    /// The id of the call.
     pub id: &'a str,
-    /// The tool name.
+    /// The name of the tool.
     pub name: &'a str,
     /// The output of the tool, or why it failed.
     pub outcome: Result<&'a Value, &'a str>,
-    /// Whether the text is untrusted, such as a web page or the output of a third-party server. It is then marked as data and written as a
-    /// single text. In XML, markers of calls and results in it are escaped with `&lt;` and `&quot;`.
+    /// Whether the result is untrusted, such as a web page or the output of a third-party server. An untrusted result is marked as data and
+    /// written as a single text. In XML, markers of calls and results in the text are escaped with `&lt;` and `&quot;`.
     pub untrusted: bool,
 }
 
@@ -48,7 +48,7 @@ fn in_json(prompt: Prompt, result: &PromptResult<'_>) -> String {
     };
     members.insert(key.to_owned(), content);
     let text = write::json(&json!({"tool_result": members}));
-    // A JSON string already contains it. Without tags in it, it does not even look like a call.
+    // The JSON string already encloses the text. Without `<`, the text does not look like a call in tags either.
     if result.untrusted { text.replace('<', "\\u003c") } else { text }
 }
 
@@ -69,7 +69,7 @@ fn in_xml(prompt: Prompt, result: &PromptResult<'_>) -> String {
     format!("<tool_result id=\"{id}\" name=\"{name}\" status=\"{status}\" untrusted=\"true\">\n{notice}\n{fenced}\n</tool_result>")
 }
 
-/// The text without markers: it can neither appear to end the result, nor is it a call if the model repeats it.
+/// Escapes markers in the text, so that it cannot appear to end the result and is not a call if the model repeats it.
 fn without_marks(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut out = String::with_capacity(text.len());
@@ -90,13 +90,13 @@ fn without_marks(text: &str) -> String {
     out
 }
 
-/// The smallest number for which the text does not contain `DATA-number`, in any case and with any suffix.
+/// Returns the smallest number for which the text does not contain `DATA-number`, in any case and with any suffix.
 fn unused_number(text: &str) -> usize {
     let lower = text.to_ascii_lowercase();
     let mut used = HashSet::new();
     for at in memchr::memmem::find_iter(lower.as_bytes(), b"data-") {
         let mut number = 0;
-        // No text is long enough to contain all numbers of nine digits.
+        // No text is long enough to contain all numbers with nine digits.
         for digit in lower.as_bytes()[at + 5..].iter().take(9).take_while(|byte| byte.is_ascii_digit()) {
             number = number * 10 + usize::from(digit - b'0');
             used.insert(number);

@@ -1,14 +1,14 @@
-//! The JSON Schema of a message, for servers with constrained decoding.
+//! Writes the JSON Schema of a message, for servers with constrained decoding.
 
 use serde_json::{Map, Value, json};
 
 use super::{Choice, PromptTool};
 
-/// Keywords whose value is data, in which `$ref` has no meaning.
+/// Keywords whose value is data, in which `$ref` is not a reference.
 const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
 /// Keywords whose value maps names to schemas.
 const NAMED: [&str; 6] = ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
-/// Keywords that would change the meaning of a reference.
+/// Keywords that would change the meaning of a reference. They are removed.
 const BASES: [&str; 6] = ["$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$vocabulary"];
 
 pub(super) fn write(tools: &[&PromptTool<'_>], choice: Choice<'_>) -> Value {
@@ -19,7 +19,7 @@ pub(super) fn write(tools: &[&PromptTool<'_>], choice: Choice<'_>) -> Value {
     let mut definitions = Map::new();
     let mut alternatives = Vec::with_capacity(tools.len());
     for (index, tool) in tools.iter().enumerate() {
-        // A number needs no escaping in a reference, unlike a tool name.
+        // Unlike a tool name, a number needs no escaping in a reference.
         let key = format!("tool_{}", index + 1);
         alternatives.push(object(&json!({
             "id": {"type": "string"},
@@ -38,7 +38,7 @@ pub(super) fn write(tools: &[&PromptTool<'_>], choice: Choice<'_>) -> Value {
     schema
 }
 
-/// The text of `{"answer": "…"}`, as [`super::Prompt::schema`] requires it. Returns `None` for any other message.
+/// Returns the text in `{"answer": "…"}`, the form that [`super::Prompt::schema`] requires. Returns `None` for any other message.
 ///
 /// ```
 /// use helve_dialect::answer_text;
@@ -55,13 +55,13 @@ pub fn answer_text(message: &str) -> Option<String> {
     }
 }
 
-/// An object with exactly these members.
+/// Returns the schema of an object with exactly these members, all required.
 fn object(properties: &Value) -> Value {
     let required: Vec<Value> = properties.as_object().into_iter().flat_map(Map::keys).map(|key| json!(key)).collect();
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// A tool's schema with its references adjusted to their new location.
+/// Returns a tool's schema with its references adjusted to the new location of the schema.
 fn moved(schema: &Value, key: &str) -> Value {
     let Value::Object(members) = schema else { return json!({"type": "object"}) };
     let own = members.get("$id").and_then(Value::as_str).map(|id| id.trim_end_matches('#'));
@@ -74,6 +74,7 @@ fn moved(schema: &Value, key: &str) -> Value {
     moved
 }
 
+/// The old and the new location of a tool's schema.
 struct Turn<'a> {
     root: &'a Value,
     /// The `$id` of the schema.
@@ -82,6 +83,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// Returns the adjusted reference, or `None` if it does not point into the tool's schema.
     fn reference(&self, reference: &str) -> Option<Value> {
         let inside = reference.strip_prefix('#').or_else(|| reference.strip_prefix(self.own?)?.strip_prefix('#'))?;
         self.root.pointer(inside)?;
@@ -89,6 +91,7 @@ impl Turn<'_> {
     }
 }
 
+/// Adjusts the references in a schema, and removes keywords that would change their meaning.
 fn turn(schema: &Value, place: &Turn<'_>) -> Value {
     let members = match schema {
         Value::Object(members) => members,

@@ -1,22 +1,23 @@
-//! Describes a JSON Schema: its type, members and alternatives. Hostile schemas take bounded time.
+//! Describes a JSON Schema: its type, members and alternatives. The work is limited, also for hostile schemas.
 
 use serde_json::Value;
 
 use crate::types::type_of;
 
-/// Maximum number of references followed.
+/// Maximum number of references that are followed.
 const MAX_STEPS: usize = 16;
-/// Maximum number of alternatives.
+/// Maximum number of alternatives (`anyOf`, `oneOf`) that are described.
 const MAX_ALTERNATIVES: usize = 8;
-/// Maximum nesting of type names.
+/// Maximum nesting of type names, as in `array<array<integer>>`.
 const MAX_DEPTH: usize = 3;
 
 /// A subschema.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape<'a> {
     root: &'a Value,
+    /// The subschema as written, which may be a reference.
     written: &'a Value,
-    /// The subschema with references resolved.
+    /// The subschema after its reference was resolved.
     meant: &'a Value,
 }
 
@@ -33,6 +34,7 @@ impl<'a> Shape<'a> {
         Self { root, written: root, meant: root }.at(root)
     }
 
+    /// Returns the shape of another subschema of the same root, and resolves its reference.
     pub fn at(self, written: &'a Value) -> Self {
         let mut meant = written;
         for _ in 0..MAX_STEPS {
@@ -47,7 +49,7 @@ impl<'a> Shape<'a> {
         Self { written, meant, ..self }
     }
 
-    /// A keyword of the subschema itself, or of the target of its reference.
+    /// Returns the value of a keyword in the subschema itself, or in the target of its reference.
     pub fn get(self, key: &str) -> Option<&'a Value> {
         self.written.get(key).or_else(|| self.meant.get(key))
     }
@@ -56,7 +58,7 @@ impl<'a> Shape<'a> {
         self.get("description").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The alternatives besides null; the subschema itself if there are none.
+    /// Returns the alternatives except null, or the subschema itself if there are no alternatives.
     pub fn alternatives(self) -> Vec<Self> {
         let listed = ["anyOf", "oneOf"].iter().find_map(|key| self.meant.get(*key)?.as_array());
         let is_null = |shape: &Self| shape.meant.get("type").and_then(Value::as_str) == Some("null");
@@ -66,7 +68,7 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// The members of an object, in schema order.
+    /// Returns the members of an object, in the order of the schema.
     pub fn members(self) -> Vec<Member<'a>> {
         let parts = self.meant.get("allOf").and_then(Value::as_array).into_iter().flatten().map(|part| self.at(part).meant);
         let parts: Vec<&'a Value> = std::iter::once(self.meant).chain(parts).collect();
@@ -85,12 +87,12 @@ impl<'a> Shape<'a> {
         self.meant.get("items").filter(|items| items.is_object()).map(|items| self.at(items))
     }
 
-    /// The enum values, if any.
+    /// Returns the enum values, if there are any.
     pub fn choices(self) -> Option<&'a [Value]> {
         self.get("enum").and_then(Value::as_array).map(Vec::as_slice)
     }
 
-    /// The names of its JSON types. Other words are ignored: the schema is untrusted.
+    /// Returns the names of the JSON types that the schema allows. Ignores unknown names, because the schema is untrusted.
     pub fn types(self) -> Vec<&'static str> {
         let mut types = Vec::new();
         let named = match self.meant.get("type") {
@@ -115,7 +117,7 @@ impl<'a> Shape<'a> {
         types
     }
 
-    /// Its type in the same notation for every language: `string`, `array<integer>`, `string | null`, …
+    /// Returns the type in a notation that does not depend on the language: `string`, `array<integer>`, `string | null`, …
     pub fn kind(self) -> String {
         self.kind_within(MAX_DEPTH)
     }

@@ -1,4 +1,4 @@
-//! Describes parameters: as a list with one line each, or as one signature.
+//! Describes the parameters of a tool: as a list with one line each, or as a signature on one line.
 
 use serde_json::Value;
 
@@ -6,25 +6,26 @@ use super::shape::{Member, Shape};
 use super::words::Words;
 use super::{MAX_PARAMETER_DESCRIPTION, PromptFormat, text, write};
 
-/// Maximum nesting of listed members.
+/// Maximum nesting of members in a list.
 const MAX_DEPTH: usize = 4;
-/// Maximum number of lines per tool.
+/// Maximum number of lines in the list of a tool.
 const MAX_LINES: usize = 200;
-/// Maximum number of enum values in a list, and in a signature.
+/// Maximum number of enum values in a list.
 const MAX_CHOICES: usize = 64;
+/// Maximum number of enum values in a signature.
 const MAX_SHORT_CHOICES: usize = 8;
-/// Maximum length of enum values and defaults in characters.
+/// Maximum length of enum values and defaults, in characters.
 const MAX_VALUE: usize = 200;
 /// Maximum number of object members in a signature.
 const MAX_SHORT_MEMBERS: usize = 6;
 
-/// The parameters that a format can write.
+/// Returns the parameters that can be written in a format.
 pub(super) fn parameters(schema: &Value, form: PromptFormat) -> Vec<Member<'_>> {
     let members = Shape::new(schema).members();
     members.into_iter().filter(|member| form == PromptFormat::Json || text::is_element(member.name)).collect()
 }
 
-/// A list with one line per parameter and per nested member.
+/// Returns a list with one line per parameter and per nested member.
 pub(super) fn list(members: &[Member<'_>], words: &Words) -> Vec<String> {
     let mut list = List { lines: Vec::new(), words };
     list.members(members, 0);
@@ -58,7 +59,7 @@ impl List<'_> {
         }
     }
 
-    /// The members of an object, or of the items of an array.
+    /// Adds the members of an object, or of the items of an array.
     fn inside(&mut self, shape: Shape<'_>, depth: usize) {
         if depth > MAX_DEPTH {
             return;
@@ -86,7 +87,7 @@ impl List<'_> {
     }
 }
 
-/// The innermost item of nested arrays; anything else is itself.
+/// Returns the innermost items of nested arrays, or the shape itself if it is not an array.
 fn item_of(shape: Shape<'_>) -> Shape<'_> {
     let mut shape = shape;
     for _ in 0..MAX_DEPTH {
@@ -98,7 +99,7 @@ fn item_of(shape: Shape<'_>) -> Shape<'_> {
     shape
 }
 
-/// Enum values, default and bounds.
+/// Returns notes on a parameter: its enum values, default and bounds.
 fn notes_on(shape: Shape<'_>, words: &Words) -> Vec<String> {
     let mut notes = Vec::new();
     let only = shape.get("const").map(std::slice::from_ref);
@@ -127,7 +128,7 @@ fn value(value: &Value) -> String {
     text::line(&write::json(value), MAX_VALUE)
 }
 
-/// The parameters on one line: `a: string, b?: integer = 10`.
+/// Returns the parameters on one line: `a: string, b?: integer = 10`.
 pub(super) fn signature(members: &[Member<'_>]) -> String {
     let shown = members.iter().filter_map(|member| short(member, 1));
     shown.collect::<Vec<_>>().join(", ")

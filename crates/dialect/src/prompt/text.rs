@@ -1,22 +1,22 @@
-//! Makes untrusted text fit for a line of a prompt: one line, limited length, nothing hidden.
+//! Prepares untrusted text for a line of a prompt: puts it on one line, limits its length, and removes hidden characters.
 
-/// Maximum length of a tool or parameter name in bytes; the parser accepts no longer ones.
+/// Maximum length of a tool or parameter name, in bytes. The parser rejects longer names.
 const MAX_NAME: usize = 256;
-/// Maximum length of a description in a compact list.
+/// Maximum length of a description in a compact list, in characters.
 const MAX_SENTENCE: usize = 160;
 
-/// Returns whether a tool name can be written everywhere as it is.
+/// Returns whether a tool name can be written without quotes or escapes in all formats.
 pub(super) fn is_name(name: &str) -> bool {
     let breaks = |c: char| c.is_whitespace() || is_hidden(c) || matches!(c, '<' | '>' | '{' | '}' | '"' | '\'' | '`' | '&' | '\\');
     !name.is_empty() && name.len() <= MAX_NAME && !name.contains(breaks)
 }
 
-/// Returns whether a parameter name is a valid element name.
+/// Returns whether a parameter name is a valid XML element name.
 pub(super) fn is_element(name: &str) -> bool {
     crate::xml::starts_name(name) && is_name(name) && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':'))
 }
 
-/// A parameter name on a line, quoted if it is ambiguous.
+/// Returns a parameter name on one line, in quotes if it has special characters. Returns `None` if the name is too long.
 pub(super) fn shown_name(name: &str) -> Option<String> {
     match name {
         plain if is_name(plain) => Some(plain.to_owned()),
@@ -25,7 +25,7 @@ pub(super) fn shown_name(name: &str) -> Option<String> {
     }
 }
 
-/// The text on one line, without hidden characters, up to a maximum length in characters.
+/// Returns the text on one line, without hidden characters, cut off after `most` characters.
 pub(super) fn line(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most * 4));
     let mut count = 0;
@@ -52,9 +52,9 @@ pub(super) fn line(text: &str, most: usize) -> String {
     out
 }
 
-/// The first sentence of a description, on one line.
+/// Returns the first sentence of a description, on one line.
 pub(super) fn sentence(text: &str) -> String {
-    // A blank line ends a sentence without a full stop.
+    // A blank line also ends a sentence.
     let first = text.trim().split("\n\n").next().unwrap_or_default();
     let whole = line(first, super::MAX_DESCRIPTION);
     let ends = |at: usize, mark: char| {
@@ -65,14 +65,14 @@ pub(super) fn sentence(text: &str) -> String {
     line(end.map_or(whole.as_str(), |(at, c)| &whole[..at + c.len_utf8()]), MAX_SENTENCE)
 }
 
-/// Returns whether the full stop after this belongs to an abbreviation, such as `e.g.`.
+/// Returns whether the full stop after this text belongs to an abbreviation, such as `e.g.`.
 fn abbreviates(before: &str) -> bool {
     let word = before.rsplit([' ', '(']).next().unwrap_or_default();
     word.contains('.') || matches!(word, "etc" | "vs" | "No" | "approx")
 }
 
-/// Control characters, and characters that reorder text or are invisible although a model reads them. Joiners stay, because scripts and
-/// emoji need them.
+/// Returns whether a character is a control character, reorders text, or is invisible although a model reads it. Joiners are not hidden,
+/// because scripts and emoji need them.
 fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(character,

@@ -1,8 +1,8 @@
-//! Every sentence that a model reads, in each language, with placeholders in braces.
+//! The sentences of prompts in each language, with placeholders in braces.
 
 use super::Language;
 
-/// The sentences of one language.
+/// The sentences of prompts in one language.
 #[derive(Debug)]
 pub(super) struct Words {
     pub tools: &'static str,
@@ -13,11 +13,15 @@ pub(super) struct Words {
     pub example: &'static str,
     pub compact_intro: &'static str,
     pub example_value: &'static str,
-    /// Punctuation around and between the facts about a parameter.
+    /// Punctuation before the notes on a parameter.
     pub open: &'static str,
+    /// Punctuation after the notes on a parameter.
     pub close: &'static str,
+    /// Punctuation between two notes on a parameter.
     pub between: &'static str,
+    /// Punctuation before a description.
     pub dash: &'static str,
+    /// Punctuation between two enum values.
     pub comma: &'static str,
     pub required: &'static str,
     pub optional: &'static str,
@@ -57,11 +61,11 @@ pub(super) struct Words {
     pub details: &'static str,
     pub you_wrote: &'static str,
     pub right_form: &'static str,
-    /// In the order of [`crate::FaultKind`].
+    /// Descriptions of malformed calls, in the order of [`crate::FaultKind`].
     pub kinds: [&'static str; 9],
 }
 
-/// The sentences of a language.
+/// Returns the sentences of a language.
 pub(super) const fn of(language: Language) -> &'static Words {
     match language {
         Language::English => &ENGLISH,

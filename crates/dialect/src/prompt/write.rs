@@ -1,4 +1,4 @@
-//! Writes calls in the two formats, and the JSON and CDATA in them.
+//! Writes calls in the two prompted formats, and the JSON and CDATA in them.
 
 use std::fmt::Write;
 use std::io;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::PromptFormat;
 use crate::xml::{CDATA, CDATA_END};
 
-/// One call.
+/// Returns the text of one call.
 pub(super) fn call(form: PromptFormat, name: &str, arguments: &Map<String, Value>) -> String {
     match form {
         PromptFormat::Json => json(&json!({"tool_calls": [{"id": "call_1", "name": name, "parameters": arguments}]})),
@@ -26,7 +26,7 @@ pub(super) fn call(form: PromptFormat, name: &str, arguments: &Map<String, Value
     }
 }
 
-/// A value as the text of an element: strings as they are, anything else as JSON.
+/// Returns a value as the text of an element: a string unchanged, anything else as JSON.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -34,12 +34,12 @@ pub(super) fn plain(value: &Value) -> String {
     }
 }
 
-/// CDATA that ends only where it should.
+/// Returns the text as CDATA. Splits any `]]>` in the text, so that it does not end the CDATA.
 pub(super) fn cdata(text: &str) -> String {
     format!("{CDATA}{}{CDATA_END}", text.replace(CDATA_END, "]]]]><![CDATA[>"))
 }
 
-/// An attribute value without its quotes.
+/// Returns the text with escapes for an attribute value, without control characters.
 pub(super) fn attribute(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars().filter(|c| !c.is_control()) {
@@ -54,7 +54,7 @@ pub(super) fn attribute(text: &str) -> String {
     out
 }
 
-/// JSON on one line with spaces after commas and colons, as people and models write it.
+/// Returns JSON on one line with spaces after commas and colons, as people and models write it.
 pub(super) fn json(value: &Value) -> String {
     let mut out = Vec::new();
     match value.serialize(&mut Serializer::with_formatter(&mut out, Spaced)) {
@@ -63,6 +63,7 @@ pub(super) fn json(value: &Value) -> String {
     }
 }
 
+/// Writes a space after each comma and colon.
 struct Spaced;
 
 impl Formatter for Spaced {

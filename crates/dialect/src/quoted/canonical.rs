@@ -1,4 +1,4 @@
-//! When two calls are the same: same tool and arguments, whatever the spelling.
+//! Compares calls by digest: calls with the same tool and arguments are equal, whatever their spelling.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::event::Call;
 
-/// A digest that is equal for equivalent calls. A call that was crafted to collide with another one is only rejected, too.
+/// Returns a digest that is the same for equivalent calls. A collision is harmless: it only makes another call count as quoted.
 pub(super) fn digest(call: &Call) -> u64 {
     let mut hasher = DefaultHasher::new();
     call.name.hash(&mut hasher);
@@ -15,7 +15,7 @@ pub(super) fn digest(call: &Call) -> u64 {
 }
 
 fn hash_members(members: &Map<String, Value>, hasher: &mut DefaultHasher) {
-    // Null and an omitted argument are the same.
+    // A null argument is equivalent to an omitted one.
     let mut members: Vec<(&String, &Value)> = members.iter().filter(|(_, value)| !value.is_null()).collect();
     members.sort_unstable_by_key(|(name, _)| *name);
     b'{'.hash(hasher);
@@ -47,7 +47,7 @@ fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
     }
 }
 
-/// A number in canonical form: 1, 1.0 and 1e0 are the same.
+/// Returns a number in canonical form: 1, 1.0 and 1e0 are equal.
 fn plain(number: &Number) -> String {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {
@@ -57,7 +57,7 @@ fn plain(number: &Number) -> String {
     }
 }
 
-/// Text without invisible characters and line breaks, which models change when they repeat a text.
+/// Hashes a text without white space and invisible characters, which models change when they repeat a text.
 fn hash_text(text: &str, hasher: &mut DefaultHasher) {
     b'"'.hash(hasher);
     for word in text.split(|c: char| c.is_whitespace() || is_invisible(c)).filter(|word| !word.is_empty()) {
@@ -66,7 +66,7 @@ fn hash_text(text: &str, hasher: &mut DefaultHasher) {
     b'"'.hash(hasher);
 }
 
-/// Control characters, and Unicode characters that only affect how others are displayed.
+/// Returns whether a character is a control character, or a Unicode character that only affects how others are displayed.
 fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{feff}')

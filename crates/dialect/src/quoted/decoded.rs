@@ -1,12 +1,12 @@
-//! A text with the escapes of JSON and Markdown, of HTML, and of quoted lines decoded.
+//! Decodes escapes of JSON, Markdown and HTML, and removes prefixes of quoted lines.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Escapes may be nested; this many ways to decode a text are tried, those with few steps first.
+/// Maximum number of ways to decode a text. Escapes may be nested; ways with few steps are tried first.
 const MAX_READINGS: usize = 24;
 
-/// Passes on the text as it is, and with its escapes decoded.
+/// Calls `show` with the text itself, and with each way to decode its escapes.
 pub(super) fn each_reading(text: &str, show: &mut dyn FnMut(&str)) {
     show(text);
     let mut seen = HashSet::new();
@@ -21,7 +21,7 @@ pub(super) fn each_reading(text: &str, show: &mut dyn FnMut(&str)) {
     }
 }
 
-/// The text with one kind of escapes decoded.
+/// Returns the texts that result from decoding one kind of escapes.
 fn steps_from(text: &str) -> impl Iterator<Item = String> + '_ {
     [without_backslashes, without_entities, without_line_marks].into_iter().filter_map(move |decode| decode(text))
 }
@@ -32,7 +32,7 @@ fn hash_of(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Without the backslashes of a JSON string or of Markdown. Returns `None` if there are none.
+/// Decodes the backslash escapes of JSON strings and Markdown. Returns `None` if there are none.
 fn without_backslashes(text: &str) -> Option<String> {
     let mut rest = text;
     let mut out = String::new();
@@ -63,7 +63,7 @@ fn without_backslashes(text: &str) -> Option<String> {
     (rest.len() < text.len()).then(|| out + rest)
 }
 
-/// The character of `003c` or of `d83e\udd80`, and the length of the escape.
+/// Decodes the digits after `\u`, such as `003c` or `d83e\udd80`. Returns the character and the length of the digits.
 fn unicode(text: &str) -> Option<(char, usize)> {
     let unit = |from: usize| text.get(from..from + 4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
     let first = unit(0)?;
@@ -74,7 +74,7 @@ fn unicode(text: &str) -> Option<(char, usize)> {
     }
 }
 
-/// Entity names of the characters that calls consist of.
+/// Names of HTML entities for characters that occur in the syntax of calls.
 const ENTITIES: [(&str, char); 24] = [
     ("amp", '&'),
     ("lt", '<'),
@@ -102,7 +102,7 @@ const ENTITIES: [(&str, char); 24] = [
     ("sol", '/'),
 ];
 
-/// Without HTML entities. Returns `None` if there are none.
+/// Decodes HTML entities. Returns `None` if there are none.
 fn without_entities(text: &str) -> Option<String> {
     let mut rest = text;
     let mut out = String::new();
@@ -116,7 +116,7 @@ fn without_entities(text: &str) -> Option<String> {
     (out.len() + rest.len() < text.len()).then(|| out + rest)
 }
 
-/// The character of an entity, and the length of its name.
+/// Returns the character of an entity, and the length of its name with the semicolon.
 fn entity(text: &str) -> Option<(char, usize)> {
     let name = text[..text.floor_char_boundary(10)].split(|c: char| !c.is_ascii_alphanumeric() && c != '#').next()?;
     let length = name.len() + usize::from(text[name.len()..].starts_with(';'));
@@ -133,7 +133,7 @@ fn entity(text: &str) -> Option<(char, usize)> {
     Some((c, length))
 }
 
-/// Without line prefixes: `> ` of mails and Markdown, `#` and `//` of comments. Returns `None` if there are none.
+/// Removes line prefixes, such as `> ` in emails and Markdown, or `#` and `//` in comments. Returns `None` if there are none.
 fn without_line_marks(text: &str) -> Option<String> {
     let bare = |line: &'_ str| -> usize { line.len() - line.trim_start_matches([' ', '\t', '>', '#', '/', '*', '|']).len() };
     let marked = |line: &str| line[..bare(line)].contains(['>', '#', '/', '*', '|']);

@@ -1,12 +1,12 @@
-//! The positions in a text where a call could start, whatever precedes them.
+//! Finds the positions in a text where a call could start, whatever precedes them.
 
 use crate::dialect::{Compiled, Dialect, Meaning};
 use crate::tools::ToolTable;
 
-/// Maximum number of calls read after one marker. Later ones mostly have their own markers.
+/// Maximum number of calls to parse after one marker. Later calls mostly have their own markers.
 const MAX_CALLS: usize = 8;
 
-/// Every position where a call could start, and the maximum number of calls to read from there.
+/// Returns every position where a call could start, with the maximum number of calls to parse from there.
 pub(super) fn of_calls(text: &str, dialect: &Dialect, tools: &ToolTable) -> impl Iterator<Item = (usize, usize)> + use<> {
     let mut single: Vec<usize> = brackets(text).chain(names(text, tools)).collect();
     single.sort_unstable();
@@ -16,7 +16,7 @@ pub(super) fn of_calls(text: &str, dialect: &Dialect, tools: &ToolTable) -> impl
     marked.into_iter().map(|place| (place, MAX_CALLS)).chain(single.into_iter().map(|place| (place, 1)))
 }
 
-/// The markers that start calls.
+/// Returns the positions of markers that start calls.
 fn marks<'a>(text: &'a str, compiled: &'a Compiled) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -35,7 +35,7 @@ fn marks<'a>(text: &'a str, compiled: &'a Compiled) -> impl Iterator<Item = usiz
     })
 }
 
-/// Objects with a first key, and lists of objects or of Python calls.
+/// Returns the positions of objects with a key, and of lists of objects or Python calls.
 fn brackets(text: &str) -> impl Iterator<Item = usize> + '_ {
     memchr::memchr2_iter(b'{', b'[', text.as_bytes()).filter(|at| {
         let object = text.as_bytes()[*at] == b'{';
@@ -44,7 +44,7 @@ fn brackets(text: &str) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Tool names as whole words, and `to=` before one.
+/// Returns the positions of tool names as whole words, and of `to=` before a tool name.
 fn names<'a>(text: &'a str, tools: &'a ToolTable) -> impl Iterator<Item = usize> + 'a {
     let is_between = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-');
     let mut next = 0;

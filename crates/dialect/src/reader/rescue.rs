@@ -1,19 +1,19 @@
-//! Holds back calls found in text until it is known that the response has no native ones.
+//! Holds back calls in the text until it is certain that the response has no native call.
 
 use std::ops::Range;
 
 use crate::event::{Call, Event, EventKind, Malformed};
 use crate::scan::Scanner;
 
-/// Maximum amount of text held back. A longer response does not end with a call.
+/// Maximum amount of text that is held back, in bytes. If more is held, all of it is emitted as text.
 const MAX_HELD: usize = 8 << 20;
 
-/// The events held back from the first call on, and their text.
+/// The events that are held back from the first call on, and their text.
 #[derive(Debug, Default)]
 pub(super) struct Rescue {
-    /// The text from `given` on.
+    /// The text from offset `given` on.
     text: String,
-    /// How much of the text was released before.
+    /// Number of bytes of text that were emitted.
     given: usize,
     held: Vec<(Range<usize>, Held)>,
     found: bool,
@@ -29,11 +29,11 @@ enum Held {
 }
 
 impl Rescue {
-    /// Parses more text. Text before the first call is released.
+    /// Parses more text. Emits the text before the first call.
     pub(super) fn push(&mut self, text: &str, scanner: &mut Scanner, sink: &mut dyn FnMut(Event<'_>)) {
         let before = self.given;
         scanner.push_str(text, &mut |event| self.take(event, sink));
-        // Usually nothing is held, and nothing needs to be copied.
+        // Usually no text is held back, so only little is copied.
         if let Some(of_new) = (self.given - before).checked_sub(self.text.len()) {
             self.text.clear();
             self.text.push_str(&text[of_new..]);
@@ -43,7 +43,7 @@ impl Rescue {
         }
     }
 
-    /// How much of the text was released.
+    /// Returns the number of bytes of text that were emitted.
     pub(super) fn given(&self) -> usize {
         self.given
     }
@@ -52,7 +52,7 @@ impl Rescue {
         self.text.len() > MAX_HELD
     }
 
-    /// The response ended without a native call: what was held back are calls.
+    /// Ends a response without a native call: emits the events that were held back, including the calls.
     pub(super) fn finish(mut self, scanner: Scanner, sink: &mut dyn FnMut(Event<'_>)) {
         scanner.finish(&mut |event| self.take(event, sink));
         for (span, held) in self.held {
@@ -67,7 +67,7 @@ impl Rescue {
         }
     }
 
-    /// Releases what was held back as text.
+    /// Emits the text that was held back as plain text.
     pub(super) fn give_back(self, sink: &mut dyn FnMut(Event<'_>)) {
         if !self.text.is_empty() {
             sink(Event { span: self.given..self.given + self.text.len(), kind: EventKind::Text(&self.text) });
@@ -82,7 +82,7 @@ impl Rescue {
             return sink(event);
         }
         let held = match event.kind {
-            // A call that may turn out to be text is not announced.
+            // A call that may become plain text is not announced.
             EventKind::CallOpened { .. } | EventKind::ArgsDelta { .. } => return,
             EventKind::Text(text) => Held::Text(text.to_owned()),
             EventKind::Reasoning(text) => Held::Reasoning(text.to_owned()),

@@ -1,4 +1,5 @@
-//! Code fences. One that ends the message and holds nothing but calls to known tools is calls; every other one is words.
+//! Parses code fences. A fence at the end of the message that contains only calls to known tools is parsed as calls. Every other fence is
+//! text.
 
 use super::{Match, Scanner, State, any, blank_end};
 use crate::dialect::{Compiled, Meaning};
@@ -7,10 +8,10 @@ use crate::format::Shape;
 use crate::repair::Repair;
 use crate::work::{self, seen};
 
-/// The line that opens a fence is never longer than this.
+/// Maximum length of the line that opens or closes a fence, in bytes.
 const MAX_INFO: usize = 256;
 
-/// A fence that may hold calls. Nothing of it is given away before it is decided.
+/// The state of a fence that may contain calls. It is not emitted before it is decided.
 #[derive(Debug)]
 pub(super) struct Fence {
     ticks: usize,
@@ -27,6 +28,7 @@ impl Fence {
 }
 
 impl Scanner {
+    /// Decides whether a fence contains calls. Returns whether more text is needed.
     pub(super) fn fence(&mut self, text: &str, mut fence: Fence, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
         let body = match fence.body {
             Some(body) => body,
@@ -87,7 +89,7 @@ impl Scanner {
         false
     }
 
-    /// Whether the first bytes inside a fence can be those of a call.
+    /// Returns whether the content of a fence can start with a call.
     fn may_hold_calls(&self, body: &str, end: bool) -> Match {
         let rest = &body[blank_end(body, 0)..];
         if body.len() - rest.len() > MAX_INFO {
@@ -109,7 +111,7 @@ impl Scanner {
         python.map_or(Match::No, |row| row.can_start(rest, end))
     }
 
-    /// Whether only control tokens follow, and how far that was seen.
+    /// Returns whether only control tokens and white space follow, and the position up to which this was checked.
     fn only_tails(&self, text: &str, from: usize, end: bool) -> (Match, usize) {
         let tokens = &self.dialect.compiled().tokens;
         let mut at = blank_end(text, from);
@@ -122,7 +124,7 @@ impl Scanner {
         (Match::Yes, at)
     }
 
-    /// Reads the inside of a fence that ends the message.
+    /// Parses the content of a fence at the end of the message, and emits its calls. Emits the fence as text if it contains anything else.
     fn fenced_calls(&mut self, text: &str, body: usize, inside: usize, after: usize, sink: &mut dyn FnMut(Event<'_>)) -> bool {
         let mut nested = self.nested();
         let mut items = Items::default();
@@ -162,7 +164,7 @@ impl Scanner {
         false
     }
 
-    /// Code that is words: everything up to the closing line.
+    /// Emits a code block as text, up to its closing line. Returns whether more text is needed.
     pub(super) fn code(&mut self, text: &str, ticks: usize, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
         self.at_start = false;
         self.after_call = false;
@@ -180,11 +182,13 @@ impl Scanner {
     }
 }
 
+/// Returns the markers that start calls.
 fn calls_of(compiled: &Compiled) -> impl Iterator<Item = &str> {
     compiled.markers.iter().filter(|marker| matches!(marker.meaning, Meaning::Calls(_))).map(|marker| marker.text.as_str())
 }
 
-/// The line that closes a fence: where what is inside ends, and where the line does. `searched` is the last line break that was seen.
+/// Finds the line that closes a fence. Returns the end of the content and the end of the line. `searched` is the position from which the
+/// next search starts.
 fn closing_line(text: &str, searched: &mut usize, ticks: usize, end: bool) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     loop {
@@ -203,7 +207,7 @@ fn closing_line(text: &str, searched: &mut usize, ticks: usize, end: bool) -> Op
             tail += 1;
         }
         work::count(tail - line);
-        // No closing line is that long, and a line that grows must not be looked at again and again.
+        // Closing lines are never that long. A line that grows must not be scanned again with every chunk.
         if tail - line > MAX_INFO {
             *searched = line + 1;
             continue;

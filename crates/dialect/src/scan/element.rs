@@ -1,4 +1,4 @@
-//! One call with brackets: an object, or a name and then the arguments. Four of the six shapes are this.
+//! Parses a call with brackets: an object, or a name and then the arguments.
 
 use serde_json::{Map, Value};
 
@@ -10,27 +10,27 @@ use crate::format::{Format, Keys, Shape};
 use crate::json::{self, Extent, Reach, Syntax};
 use crate::repair::{Repair, Repairs};
 
-/// How far a call got.
+/// The result of parsing a call so far.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// More text is needed.
     More,
-    /// The call ends here, well or not.
+    /// The call, valid or not, ends at this position.
     Done(usize, Result<Parts, Fault>),
-    /// These are words, not a call.
+    /// The text is not a call.
     Words,
-    /// A header that announces text or thoughts, up to here.
+    /// The text up to this position is a header that announces text or reasoning.
     Announces(usize, Speech),
 }
 
-/// What a channel's header announces, beside calls.
+/// What the header of a channel announces, if not a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speech {
     Text,
     Thoughts,
 }
 
-/// A call that is being read. Positions are those of the text from the first byte that is not given away yet.
+/// The state of parsing a call with brackets. Positions are relative to the first byte that was not emitted yet.
 #[derive(Debug)]
 pub(crate) struct Bracketed {
     start: usize,
@@ -44,17 +44,17 @@ impl Bracketed {
         Self { start, head: None, body: None, searched: start }
     }
 
-    /// The tool's name, once it is known.
+    /// Returns the tool name, once it is known.
     pub fn name(&self) -> Option<&str> {
         self.head.as_ref().map(|head| head.name.as_str())
     }
 
-    /// Whether the arguments stand inside a code fence that the head opened.
+    /// Returns whether the arguments are inside a code fence that the head opened.
     pub fn fenced(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.fenced)
     }
 
-    /// Whether the text ends inside the brackets.
+    /// Returns whether the text ends inside the brackets.
     pub fn goes_on(&mut self, text: &str, stops: &[String]) -> bool {
         self.body.as_mut().is_some_and(|(_, extent)| extent.advance(text, stops, false) == Reach::More)
     }
@@ -78,7 +78,7 @@ impl Bracketed {
                 head::Found::Head(at, head) => {
                     self.head = head;
                     let syntax = syntax(format, keys);
-                    // Mostly the arguments are plain JSON and already there: then one look is enough.
+                    // Most arguments are plain JSON and complete. Then one pass is enough.
                     if let Some((length, result)) = self.at_once(&text[at..], syntax, keys, cx) {
                         return Step::Done(at + length, result);
                     }
@@ -92,7 +92,7 @@ impl Bracketed {
             Reach::Whole(at) => Step::Done(at, self.read(&text[body..at], format, keys, 0, cx)),
             Reach::Stopped(at) => Step::Done(at, self.read(text[body..at].trim_end(), format, keys, usize::MAX, cx)),
             Reach::More if !end => Step::More,
-            // Only the bracket around name and arguments may be missing: what it holds is whole.
+            // Only the outermost bracket may be missing, because then name and arguments are complete.
             Reach::More if extent.depth() == 1 && matches!(format.shape, Shape::Object(_)) => {
                 let result = self.read(text[body..].trim_end(), format, keys, 1, cx);
                 let whole = result.ok().filter(|parts| !parts.repairs.contains(Repair::MissingArguments));
@@ -111,7 +111,7 @@ impl Bracketed {
         self.made(reading.value, reading.repairs, keys, cx)
     }
 
-    /// Reads a body that is whole and plain.
+    /// Parses arguments that are complete and plain JSON. Returns `None` for others.
     fn at_once(&self, body: &str, syntax: Syntax, keys: &[&'static Keys], cx: &Cx<'_>) -> Option<(usize, Result<Parts, Fault>)> {
         if syntax != Syntax::Json {
             return None;
@@ -124,7 +124,7 @@ impl Bracketed {
         Some((length, self.made(value, Repairs::default(), keys, cx)))
     }
 
-    /// The call that a value makes.
+    /// Creates the call from its parsed object or arguments.
     fn made(&self, value: Value, mut repairs: Repairs, keys: &[&'static Keys], cx: &Cx<'_>) -> Result<Parts, Fault> {
         let Some(head) = &self.head else {
             return call::from_value(value, keys, cx.mode, cx.tools, repairs);
@@ -147,7 +147,7 @@ impl Bracketed {
     }
 }
 
-/// Gives an argument without a name to the only parameter that must be there.
+/// Assigns an argument without a name to the only required parameter. Fails if there is no such parameter.
 pub(super) fn place(value: Value, name: &str, arguments: &mut Map<String, Value>, repairs: &mut Repairs, cx: &Cx<'_>) -> Result<(), Fault> {
     match cx.tools.only_required(name) {
         Some(only) if !arguments.contains_key(only) => {

@@ -1,4 +1,4 @@
-//! What stands around calls: sections, lists, fences, separators. Reads one call after another until the frame closes.
+//! Parses the structure around calls: sections, lists, code fences and separators. A frame contains one call after another.
 
 mod behind;
 
@@ -17,24 +17,26 @@ use crate::repair::{Repair, Repairs};
 use crate::tools::ToolTable;
 use crate::work::seen;
 
-/// So many objects may go on behind their list of calls and not close. From then on what follows a list is words.
+/// Maximum number of objects with other members after their list of calls that are not closed. After that, members that follow a list
+/// are text.
 const MAX_OPEN_TAILS: usize = 4;
 
-/// What a frame gives away, from the first byte it was given.
+/// The result of parsing in a frame, from the first byte of the text on.
 #[derive(Debug)]
 pub(crate) enum Flow {
     /// More text is needed.
     More,
-    /// The first bytes are this. The frame stays, or is left.
+    /// The first `length` bytes form a complete item. If `stays`, the parser remains in the frame, else it leaves the frame.
     Item { length: usize, content: Closed, stays: bool },
-    /// There are no more calls; nothing was taken.
+    /// There are no more calls. No bytes were consumed.
     Left,
-    /// It was no call after all.
+    /// The text is not a call.
     Words,
-    /// A header announces text or thoughts.
+    /// The first bytes, up to this length, are a header that announces text or reasoning.
     Announces(usize, Speech),
 }
 
+/// The content of a complete item.
 #[derive(Debug)]
 pub(crate) enum Closed {
     Call(Parts),
@@ -44,14 +46,17 @@ pub(crate) enum Closed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// In a section, before a call or its mark.
+    /// In a section, before a call or its opening marker.
     Before,
-    /// Behind the mark of a call.
+    /// After the opening marker of a call.
     Open,
+    /// Inside a call.
     Inside,
+    /// After a call.
     Behind,
-    /// Behind the list of an object that has other members.
+    /// After the list of calls, in an object that has other members.
     Tail,
+    /// In text that is not a call, up to the next marker.
     Junk,
 }
 
@@ -69,7 +74,7 @@ enum Reading {
     Tagged(Tagged),
 }
 
-/// A frame that is being read. Positions count from the first byte that is not given away yet.
+/// The state of parsing a frame. Positions are relative to the first byte that was not emitted yet.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that was seen")]
 pub(crate) struct Frame {
@@ -78,9 +83,9 @@ pub(crate) struct Frame {
     phase: Phase,
     at: usize,
     list: List,
-    /// The list is a member of an object, which must close too.
+    /// Whether the list is a member of an object, which must also close.
     object: bool,
-    /// The mark may also stand before program code.
+    /// Whether the marker may also precede program code.
     code: bool,
     fenced: bool,
     reading: Reading,
@@ -92,19 +97,21 @@ pub(crate) struct Frame {
     first_key: bool,
     repairs: Repairs,
     tail: Option<Extent>,
-    /// White space behind the call was passed up to here, and that behind a separator up to there.
+    /// Position up to which white space after the call was skipped.
     blank: usize,
+    /// Position up to which white space after a separator was skipped.
     separated: usize,
     junk: Option<Fault>,
-    /// The call that was announced, and how much of it was shown.
+    /// Index of the call that was announced.
     pub announced: Option<usize>,
+    /// Number of bytes of the announced call that were emitted as deltas.
     pub shown: usize,
 }
 
 impl Frame {
-    /// Starts behind an opening mark, or at the call itself.
+    /// Creates a frame. `at` is the position after the opening marker, or of the call itself.
     pub fn new(row: Arc<Row>, entry: Entry, mark: &str, at: usize, repairs: Repairs) -> Self {
-        // Without a mark, the call itself comes first.
+        // Without a marker, the call itself comes first.
         let in_section = entry == Entry::Section || (entry == Entry::Bare && row.format.call.open.is_empty());
         Self {
             row,
@@ -136,12 +143,12 @@ impl Frame {
         matches!(self.entry, Entry::Section | Entry::Bare)
     }
 
-    /// Whether no mark opened it, so that only known tools count.
+    /// Returns whether no unambiguous marker opened the frame, so that only calls to known tools count.
     fn doubtful(&self) -> bool {
         self.given == 0 && (self.entry == Entry::Bare || self.row.format.weak)
     }
 
-    /// The tool of a call that has begun, once it is certain that it is one.
+    /// Returns the tool name of the current call, once it is certain that it is a call.
     pub fn opened(&self) -> Option<&str> {
         if self.doubtful() || self.phase != Phase::Inside {
             return None;
@@ -153,7 +160,7 @@ impl Frame {
         }
     }
 
-    /// Whether the text ends inside a call's brackets, where nothing else can be decided. Most pieces of a stream do.
+    /// Returns whether the text ends inside the brackets of a call, so that no other decision is possible. This is the most common case.
     pub fn goes_on(&mut self, text: &str) -> bool {
         let doubtful = self.doubtful();
         match &mut self.reading {
@@ -162,6 +169,7 @@ impl Frame {
         }
     }
 
+    /// Continues parsing. `text` starts at the first byte that was not emitted yet.
     pub fn advance(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Flow {
         loop {
             let flow = match self.phase {
@@ -184,7 +192,7 @@ impl Frame {
         }
     }
 
-    /// Looks for the next call of a section.
+    /// Finds the next call in a section.
     fn before(&mut self, text: &str, cx: &Cx<'_>, end: bool) -> Option<Flow> {
         let format = self.row.format;
         self.at = blank_end(text, self.at);
@@ -248,7 +256,7 @@ impl Frame {
         matches!(self.row.format.shape, Shape::Object(_))
     }
 
-    /// Starts to read a call, if one can start here.
+    /// Starts to parse a call, if one can start at the current position.
     fn open(&mut self, text: &str, end: bool) -> Option<Flow> {
         self.at = blank_end(text, self.at);
         let rest = &text[self.at..];
@@ -270,7 +278,7 @@ impl Frame {
         None
     }
 
-    /// Something else stands where a call should.
+    /// Decides what to do if the text at the current position is not a call.
     fn not_a_call(&mut self) -> Option<Flow> {
         if self.given > 0 && self.list != List::Open {
             return Some(Flow::Left);
@@ -280,15 +288,15 @@ impl Frame {
         }
         let form = self.row.format.grammar();
         self.junk = Some(if self.code {
-            Fault::new(FaultKind::Code, format!("program code is not run; call a tool instead: {form}"))
+            Fault::new(FaultKind::Code, format!("program code does not run; call a tool instead: {form}"))
         } else {
-            Fault::syntax(format!("after the opening mark a call was expected: {form}"))
+            Fault::syntax(format!("expected a call after the opening marker: {form}"))
         });
         self.phase = Phase::Junk;
         None
     }
 
-    /// The text ended where a call could begin.
+    /// Decides what to do if the text ends where a call could start.
     fn nothing_came(&mut self, text: &str) -> Flow {
         match (self.given, self.doubtful()) {
             (_, true) => Flow::Words,
@@ -333,11 +341,11 @@ impl Frame {
         }
     }
 
-    /// Whether something without a mark is a call: it names a known tool.
+    /// Returns whether a text without a marker is meant as a call: whether it names a known tool.
     fn is_meant(&self, written: &str, result: &Result<Parts, Fault>, cx: &Cx<'_>) -> bool {
         match result {
             Ok(parts) => cx.tools.knows(&parts.name) && !parts.repairs.contains(Repair::MissingArguments) && !parts.extra,
-            // The head named a known tool before anything could go wrong.
+            // A weak format names a known tool before its arguments can be invalid.
             Err(fault) if self.row.format.weak && fault.kind == FaultKind::NotAnObject => true,
             Err(_) => match &self.reading {
                 Reading::Bracketed(call) if call.name().is_some() => call.name().is_some_and(|name| cx.tools.knows(name)),
@@ -346,10 +354,10 @@ impl Frame {
         }
     }
 
-    /// Takes the result of a call.
+    /// Stores the result of a call, to be emitted once it is known what follows.
     fn settle(&mut self, text: &str, at: usize, result: Result<Parts, Fault>) {
         if at <= self.start && result.is_err() {
-            // It is broken from its first byte: what follows is passed up to the next mark.
+            // The call is invalid from its first byte on: skips the text up to the next marker.
             self.at = self.start + text[self.start..].chars().next().map_or(0, char::len_utf8);
             self.ready = Some(result);
             self.phase = Phase::Junk;
@@ -360,9 +368,9 @@ impl Frame {
         self.ready = Some(result);
     }
 
-    /// Other members behind the list of calls.
+    /// Skips other members after the list of calls.
     fn tail(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Flow {
-        // One that does not close is words, which are looked through again: so this is done a few times only.
+        // If the object does not close, its members are scanned again as text. To keep the work linear, this is allowed only a few times.
         let tail = self.tail.as_mut().filter(|_| cx.ahead.open_tails < MAX_OPEN_TAILS);
         let reach = tail.map_or(Reach::Stopped(self.at), |tail| tail.advance(text, &[], end));
         match reach {
@@ -378,7 +386,7 @@ impl Frame {
         }
     }
 
-    /// Gives the call away that was read before.
+    /// Returns the call that was parsed before, as an item of `length` bytes.
     fn flush(&mut self, length: usize, stays: bool, cx: &Cx<'_>) -> Flow {
         self.phase = Phase::Before;
         let format = self.row.format;
@@ -394,7 +402,7 @@ impl Frame {
                 };
                 parts.repairs.join(std::mem::take(&mut self.repairs));
                 match (missing, cx.mode.is_lenient()) {
-                    (true, false) if self.list == List::None => Closed::Malformed(Fault::syntax("the call's closing mark is missing")),
+                    (true, false) if self.list == List::None => Closed::Malformed(Fault::syntax("the call's closing marker is missing")),
                     (true, true) => {
                         parts.repairs.add(Repair::MissingClose);
                         Closed::Call(parts)
@@ -406,7 +414,7 @@ impl Frame {
         Flow::Item { length, content, stays }
     }
 
-    /// Passes what is no call, up to the next mark.
+    /// Skips text that is not a call, up to the next marker.
     fn junk(&mut self, text: &str, end: bool) -> Flow {
         let rest = &text[self.at..];
         let fault = |this: &mut Self| match this.ready.take() {
@@ -415,7 +423,7 @@ impl Frame {
         };
         let stops = self.row.stops.len();
         let marks = &self.row.marks;
-        // An opening mark may hold a closing one, and may not be whole yet.
+        // An opening marker may contain a closing one, and may be incomplete at the end of the text.
         let growing = if end { usize::MAX } else { rest.len() - partial_mark(rest, &self.row.opens) };
         let length = match first_mark(rest.as_bytes(), marks) {
             Some((at, _)) if growing <= at => return Flow::More,
@@ -439,7 +447,7 @@ impl Frame {
     }
 }
 
-/// The opening line of a code fence inside a frame.
+/// Returns whether the text starts with the opening line of a code fence, and its length.
 fn fence_line(text: &str, end: bool) -> (Match, usize) {
     match literal(text, "```", end) {
         Match::Yes => {}
@@ -450,7 +458,7 @@ fn fence_line(text: &str, end: bool) -> (Match, usize) {
     if length == text.len() && !end && word < 16 { (Match::Partly, 0) } else { (Match::Yes, length) }
 }
 
-/// The first key of an object, once it is whole.
+/// Returns the first key of an object, or `None` if it is not complete yet. Returns an empty string if it cannot be a key of a call.
 fn first_key(text: &str) -> Option<&str> {
     let text = first_chars(text, MAX_NAME * 2);
     let inner = text.strip_prefix('{')?.trim_start();
@@ -461,13 +469,13 @@ fn first_key(text: &str) -> Option<&str> {
     let key = first_chars(&inner[1..], MAX_NAME);
     match seen(key, key.find(quote)) {
         Some(end) => Some(&key[..end]),
-        // No key of a call is that long.
+        // Keys of calls are never that long.
         None if key.len() < inner.len() - 1 => Some(""),
         None => None,
     }
 }
 
-/// Whether broken text names a known tool, or was cut in the middle of such a name.
+/// Returns whether an invalid call names a known tool, or was cut off inside such a name.
 fn names_tool(written: &str, tools: &ToolTable) -> bool {
     for key in ["\"name\"", "\"tool_name\"", "'name'"] {
         let Some(found) = seen(written, written.find(key)) else { continue };

@@ -1,4 +1,4 @@
-//! What stands before the arguments: the tool's name, an id, a channel's header.
+//! Parses the head of a call, before the arguments: the tool name, an id, or the header of a channel.
 
 use serde_json::{Map, Value};
 
@@ -12,10 +12,10 @@ use crate::format::{Format, Shape};
 use crate::repair::{Repair, Repairs};
 use crate::work::seen;
 
-/// A head is never longer than this.
+/// Maximum length of a head, in bytes.
 const MAX_HEAD: usize = 1024;
 
-/// Who is called.
+/// The head of a call.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub name: String,
@@ -24,18 +24,23 @@ pub(crate) struct Head {
     pub repairs: Repairs,
 }
 
-/// What a look for the head found.
+/// The result of parsing the head of a call.
 pub(super) enum Found {
+    /// More text is needed.
     More,
+    /// The text is not a call.
     Words,
+    /// The call is invalid, and ends at this position.
     Broken(usize, Fault),
+    /// The text up to this position is a header that announces text or reasoning.
     Announces(usize, Speech),
-    /// The arguments begin here. Without a head they are the whole call.
+    /// The arguments start at this position. Without a head they are the whole call.
     Head(usize, Option<Head>),
-    /// The input was plain text, and ends here.
+    /// The call is complete and ends at this position: its input is plain text or missing.
     Input(usize, Parts),
 }
 
+/// Parses the head of a call that starts at `start`.
 pub(super) fn find(text: &str, start: usize, searched: &mut usize, format: &Format, stops: &[String], cx: &Cx<'_>, end: bool) -> Found {
     match &format.shape {
         Shape::Object(_) => Found::Head(start, None),
@@ -48,7 +53,7 @@ pub(super) fn find(text: &str, start: usize, searched: &mut usize, format: &Form
     }
 }
 
-/// A name right before its bracket.
+/// Parses a name that is directly followed by its bracket.
 fn named(text: &str, start: usize, from: usize, bracket: u8, end: bool) -> Found {
     let rest = &text.as_bytes()[from.min(text.len())..];
     let window = &rest[..rest.len().min(MAX_HEAD)];
@@ -63,7 +68,7 @@ fn named(text: &str, start: usize, from: usize, bracket: u8, end: bool) -> Found
     }
 }
 
-/// A name and a separator behind a mark that leaves no doubt.
+/// Parses a name and a separator after an unambiguous marker.
 fn headed(text: &str, start: usize, searched: &mut usize, heads: &[&str], stops: &[String], cx: &Cx<'_>, end: bool) -> Found {
     let limit = floor(text, start + MAX_HEAD);
     let unseen = &text.as_bytes()[(*searched).min(limit)..limit];
@@ -82,11 +87,11 @@ fn headed(text: &str, start: usize, searched: &mut usize, heads: &[&str], stops:
     };
     match fenced(written).and_then(|(written, fenced)| Some((matching(heads, written)?, fenced))) {
         Some(((name, id), fenced)) => Found::Head(brace, Some(Head { name, id, fenced, repairs: Repairs::default() })),
-        None => Found::Broken(brace, Fault::new(FaultKind::NoName, "the call does not begin with the tool's name as the format wants it")),
+        None => Found::Broken(brace, Fault::new(FaultKind::NoName, "the call does not start with the tool's name as the format requires")),
     }
 }
 
-/// A line with the name of a known tool, what the template has behind it, and then the input. Everything else is words.
+/// Parses a line with the name of a known tool, the rest of the template, and then the input. Everything else is text.
 fn weakly_headed(text: &str, start: usize, searched: &mut usize, template: &str, text_input: bool, cx: &Cx<'_>, end: bool) -> Found {
     const AROUND: [char; 4] = [' ', '`', '"', '*'];
     let tail = template.split_once('\n').map_or("", |(_, tail)| tail);
@@ -139,7 +144,7 @@ fn weakly_headed(text: &str, start: usize, searched: &mut usize, template: &str,
     }
 }
 
-/// A head whose arguments never came.
+/// Handles a head without arguments.
 fn without_arguments(head: &str, at: usize, heads: &[&str], cx: &Cx<'_>) -> Found {
     let matched = matching(heads, head).or_else(|| {
         let name = head.trim();
@@ -154,14 +159,12 @@ fn without_arguments(head: &str, at: usize, heads: &[&str], cx: &Cx<'_>) -> Foun
                 Err(fault) => Found::Broken(at, fault),
             }
         }
-        Some((name, _)) => {
-            Found::Broken(at, Fault::syntax(format!("the call of {name} has no arguments; write {{}} where there are none")))
-        }
+        Some((name, _)) => Found::Broken(at, Fault::syntax(format!("the call to {name} has no arguments; write {{}} if there are none"))),
         None => Found::Broken(at, call::no_name()),
     }
 }
 
-/// Takes a code fence off the end of a head. Nothing where something else stands there.
+/// Removes a code fence from the end of a head, and returns whether there was one. Returns `None` if the fence has other text after it.
 fn fenced(head: &str) -> Option<(&str, bool)> {
     match head.rfind("```") {
         Some(at) => {
@@ -172,11 +175,12 @@ fn fenced(head: &str) -> Option<(&str, bool)> {
     }
 }
 
-/// The name and id in a head that fits one of the templates.
+/// Returns the name and the id in a head that matches one of the templates.
 fn matching(heads: &[&str], head: &str) -> Option<(String, Option<String>)> {
     heads.iter().find_map(|template| fit(template, head))
 }
 
+/// Returns the name and the id in a head that matches a template.
 fn fit(template: &str, head: &str) -> Option<(String, Option<String>)> {
     let (mut name, mut id) = (None, None);
     let (mut pattern, mut rest) = (template, head);
@@ -191,7 +195,7 @@ fn fit(template: &str, head: &str) -> Option<(String, Option<String>)> {
         rest = &rest[end..];
         match field {
             "id" => id = Some(value.to_owned()),
-            // `functions.name:0` is name and id at once.
+            // `functions.name:0` is the id and contains the name.
             "function" => {
                 id = Some(value.to_owned());
                 let short = value.strip_prefix("functions.").unwrap_or(value);
@@ -209,7 +213,7 @@ fn fit(template: &str, head: &str) -> Option<(String, Option<String>)> {
     tail.trim().is_empty().then_some((name, id))
 }
 
-/// Whether text can be a tool's name.
+/// Returns whether a text can be a tool name.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 256
@@ -217,10 +221,10 @@ pub(super) fn is_name(text: &str) -> bool {
             .contains(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '{' | '}' | '(' | ')' | '[' | ']' | '"' | '\'' | '`' | ','))
 }
 
-/// What ends plain input.
+/// Literals that end plain input.
 const STOPS: [&str; 4] = ["\nObservation", "\nThought:", "\nAction:", "\nFinal Answer"];
 
-/// Input that is plain text: the value of the only required parameter.
+/// Parses input that is plain text, as the value of the only required parameter.
 fn plain_input(text: &str, from: usize, searched: &mut usize, name: &str, allowed: bool, cx: &Cx<'_>, end: bool) -> Found {
     let not_an_object =
         |at| Found::Broken(at, Fault::new(FaultKind::NotAnObject, format!("the arguments of {name} must be a JSON object")));
@@ -256,7 +260,7 @@ fn plain_input(text: &str, from: usize, searched: &mut usize, name: &str, allowe
 
 const MESSAGE: &str = "<|message|>";
 
-/// A channel's header, up to `<|message|>`.
+/// Parses the header of a channel, up to `<|message|>`.
 fn channel(text: &str, start: usize, cx: &Cx<'_>, end: bool) -> Found {
     let limit = text.len().min(start + MAX_HEAD);
     let window = &text.as_bytes()[start..limit];
@@ -273,7 +277,7 @@ fn channel(text: &str, start: usize, cx: &Cx<'_>, end: bool) -> Found {
         let written = recipient[..recipient.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(recipient.len())].trim();
         let name = written.strip_prefix("functions.").unwrap_or(written);
         if is_name(name) && (name != written || cx.tools.knows(name)) {
-            // Without a channel it may be another family's header; then the call itself follows in its own marks.
+            // Without a channel it may be a header of another model family. Then the call follows in its own markers.
             let sure = name != written || header.contains("<|channel|>");
             return call_body(text, after, name, sure, end);
         }

@@ -1,30 +1,31 @@
-//! The marks of a tagged format, put together once.
+//! The markers of a tagged format, prepared once.
 
 use crate::format::{CallTag, Format, ParameterTag, Tags};
 
-/// Every literal that reading a tagged call looks for.
+/// All literals that the parser of a tagged call searches for.
 #[derive(Debug)]
 pub(crate) struct TagMarks {
     pub tags: &'static Tags,
     pub format: &'static Format,
-    /// The call's own closing tag, where it has one.
+    /// The closing tag of the call itself, if the format has one.
     pub closing: Vec<String>,
-    /// What opens another call.
+    /// Literals that open a call.
     pub call_open: Vec<String>,
-    /// What closes a call, from inside or outside.
+    /// Literals that close a call: its own closing tag, or a closing marker around it.
     pub call_close: Vec<String>,
-    /// What may follow the closing tag of a value.
+    /// Literals that may follow the closing tag of a value.
     pub structure: Vec<String>,
-    /// What closes the section, and what opens the next one.
+    /// Markers that close the section.
     pub outer: Vec<String>,
+    /// Markers that open a section.
     pub section_open: Vec<String>,
-    /// How the next parameter begins.
+    /// The start of the opening tag of a parameter.
     pub parameter_open: String,
-    /// The tags of keys and values that stand apart.
+    /// The closing tag of a key and the opening tag of a value, if keys and values have separate tags.
     pub pair: Option<(String, String)>,
-    /// The element with the tool's name.
+    /// The opening and the closing tag of the element with the tool name.
     pub name: Option<(String, String)>,
-    /// Parameters are elements of their own names.
+    /// Whether parameters are elements that are named after the parameter.
     pub children: bool,
 }
 

@@ -1,21 +1,21 @@
-//! How much one message may hold. What is beyond that is text: nothing is lost, and no text makes more items than memory can bear.
+//! Limits the number of calls, control tokens and values in one message, and so the memory. Everything beyond a limit is text.
 
 use serde_json::{Map, Value};
 
 use crate::json::MAX_VALUES;
 
-/// Calls, and what was meant as one.
+/// Maximum number of calls in a message, valid or malformed.
 pub(super) const MAX_CALLS: usize = 1024;
-/// Control tokens.
+/// Maximum number of control tokens in a message.
 const MAX_MARKUP: usize = 16 * 1024;
 
-/// What is left.
+/// The remaining budget of a message.
 #[derive(Debug)]
 pub(super) struct Room {
     calls: usize,
     markup: usize,
     values: usize,
-    /// Bytes of calls whose values need not be counted, because so few bytes cannot hold too many.
+    /// Remaining bytes of calls whose values are not counted, because so few bytes cannot contain too many values.
     small: usize,
     full: bool,
 }
@@ -27,18 +27,18 @@ impl Default for Room {
 }
 
 impl Room {
-    /// No limits, for tests that count work.
+    /// Returns a budget without limits, for tests that count work.
     #[cfg(test)]
     pub const fn endless() -> Self {
         Self { calls: usize::MAX, markup: usize::MAX, values: usize::MAX, small: 0, full: false }
     }
 
-    /// Whether the rest of the message is text.
+    /// Returns whether a limit was exceeded, so that the rest of the message is text.
     pub const fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Takes the place of one call. The first that finds none is the last.
+    /// Uses up one call. Returns false if the limit is exceeded.
     pub const fn take_call(&mut self) -> bool {
         match self.calls.checked_sub(1) {
             Some(left) => self.calls = left,
@@ -47,6 +47,7 @@ impl Room {
         !self.full
     }
 
+    /// Uses up one control token.
     pub const fn take_markup(&mut self) {
         match self.markup.checked_sub(1) {
             Some(left) => self.markup = left,
@@ -54,7 +55,7 @@ impl Room {
         }
     }
 
-    /// Takes the place of the arguments of a call with so many bytes, if there is so much.
+    /// Uses up the values in the arguments of a call of `length` bytes. Returns false if there are too many.
     pub fn take_values(&mut self, length: usize, arguments: &Map<String, Value>) -> bool {
         if let Some(left) = self.small.checked_sub(length) {
             self.small = left;
@@ -70,7 +71,7 @@ fn members(map: &Map<String, Value>) -> usize {
     map.values().map(count).sum()
 }
 
-/// How many values a value is. Brackets are nested at most so deep as they were read.
+/// Returns the number of values in a value, including itself. The parser's limit on nesting also limits the recursion.
 fn count(value: &Value) -> usize {
     1 + match value {
         Value::Array(items) => items.iter().map(count).sum(),

@@ -1,4 +1,4 @@
-//! Gives items away, and keeps count of them.
+//! Emits events, and applies the limits of a message.
 
 use super::Scanner;
 use super::room::MAX_CALLS;
@@ -9,7 +9,7 @@ use crate::json;
 use crate::work;
 
 impl Scanner {
-    /// Gives an item away that covers the next bytes.
+    /// Emits an event for the next `length` bytes.
     pub(super) fn say(&mut self, length: usize, kind: EventKind<'_>, sink: &mut dyn FnMut(Event<'_>)) {
         work::count(length);
         let start = self.given;
@@ -18,7 +18,7 @@ impl Scanner {
         sink(Event { span: start..self.given, kind });
     }
 
-    /// Gives control tokens away.
+    /// Emits control tokens.
     pub(super) fn say_markup(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
         self.room.take_markup();
         self.say(text.len(), EventKind::Markup(text), sink);
@@ -32,7 +32,7 @@ impl Scanner {
         self.say(text.len(), EventKind::Text(text), sink);
     }
 
-    /// Remembers whether the line is blank so far.
+    /// Updates whether the current line so far is blank.
     pub(super) fn note_line(&mut self, text: &str) {
         let tail = text.trim_end_matches([' ', '\t']);
         work::count(text.len() - tail.len() + 1);
@@ -43,6 +43,7 @@ impl Scanner {
         }
     }
 
+    /// Emits a call, or a malformed call if a limit is exceeded.
     pub(super) fn say_call(&mut self, raw: &str, parts: Parts, announced: Option<usize>, sink: &mut dyn FnMut(Event<'_>)) {
         if !self.room.take_values(raw.len(), &parts.arguments) {
             return self.say_malformed(raw, json::too_large(), announced, sink);
@@ -78,10 +79,10 @@ impl Scanner {
 }
 
 fn too_many() -> Fault {
-    Fault::new(FaultKind::TooMany, format!("a message may hold at most {MAX_CALLS} calls; this one and what follows it were not read"))
+    Fault::new(FaultKind::TooMany, format!("a message may have at most {MAX_CALLS} calls; this call and the text after it were not parsed"))
 }
 
-/// An id for a call that has none.
+/// Returns the generated id of a call without an id, such as `call_1`.
 pub(crate) fn made_id(number: usize) -> String {
     let mut id = String::with_capacity(8);
     id.push_str("call_");

@@ -1,23 +1,23 @@
-//! Bytes that are no text: each run of them reads as U+FFFD, which is longer than what it stands for.
+//! Maps positions in the text to offsets in the input. Invalid UTF-8 in the input becomes U+FFFD, which may be longer.
 
 use std::collections::VecDeque;
 
-/// The length of U+FFFD.
+/// The length of the replacement character U+FFFD in UTF-8.
 const WRITTEN: u8 = 3;
-/// Gaps are kept in thirty bits; longer ones are kept in parts.
+/// Maximum gap between two entries, because an entry stores the gap in 30 bits. Longer gaps take several entries.
 const MAX_GAP: usize = (1 << 30) - 1;
 
-/// Where text and input differ in length. Held text may consist of such places, so each takes four bytes.
+/// The positions at which text and input differ in length. Each takes only four bytes, because all of the text may be such positions.
 #[derive(Debug, Default)]
 pub(super) struct Skews {
-    /// How far each place is behind the one before it, and in the lowest two bits how many bytes stood there.
+    /// For each position, the distance from the previous one, and in the lowest two bits the number of bytes in the input.
     places: VecDeque<u32>,
     first: usize,
     last: usize,
 }
 
 impl Skews {
-    /// So many bytes of input read as U+FFFD, which ends at this place of the text.
+    /// Records that `length` bytes of input were replaced with U+FFFD, which ends at position `at` of the text.
     pub fn push(&mut self, at: usize, length: usize) {
         let length = u8::try_from(length).unwrap_or(WRITTEN).min(WRITTEN);
         if length == WRITTEN {
@@ -36,7 +36,7 @@ impl Skews {
         self.places.push_back(u32::try_from(gap).unwrap_or(0) << 2 | u32::from(length));
     }
 
-    /// How much longer the text is than the input, in what came up to this place since the last time.
+    /// Removes the positions up to `upto`, and returns by how many bytes the text was longer than the input at these positions.
     #[inline]
     pub fn pass(&mut self, upto: usize) -> usize {
         if self.places.is_empty() { 0 } else { self.pass_places(upto) }

@@ -1,12 +1,12 @@
-//! Where a tag ends.
+//! Finds the end of a tag.
 
 use crate::format::Tags;
 use crate::work::{self, seen};
 
-/// A tag with its attributes is never longer than this.
+/// Maximum length of a tag with its attributes, in bytes.
 pub(super) const MAX_TAG: usize = 2048;
 
-/// The end of a tag, outside of quotes.
+/// Returns the index of the `>`, or of the format's own token, that ends the tag; ignores a `>` in quotes.
 pub(super) fn tag_end(text: &str, from: usize, tags: &Tags) -> Option<usize> {
     let limit = floor(text, MAX_TAG);
     let window = text.get(from..limit)?;
@@ -21,7 +21,7 @@ pub(super) fn tag_end(text: &str, from: usize, tags: &Tags) -> Option<usize> {
             (None, b'"' | b'\'') => quote = Some(byte),
             (Some(open), _) if open == byte => (quote, hidden) = (None, None),
             (Some(_), b'>') => hidden = hidden.or(Some(from + at)),
-            // A quote that is still open where the next tag begins was never meant to hide the end of this one.
+            // A quote that is still open at the next tag or line was not meant to hide the end of this tag.
             (Some(_), b'<' | b'\n') => {
                 if hidden.is_some() {
                     return hidden;
@@ -34,7 +34,7 @@ pub(super) fn tag_end(text: &str, from: usize, tags: &Tags) -> Option<usize> {
     if limit < text.len() { hidden } else { None }
 }
 
-/// The last place not behind the limit where a character ends.
+/// Returns the largest character boundary that is not greater than `limit`.
 pub(super) fn floor(text: &str, limit: usize) -> usize {
     if text.len() <= limit {
         return text.len();

@@ -1,4 +1,4 @@
-//! One call in tags: the tool's name, then parameters whose values are text up to the closing tag that the structure confirms.
+//! Parses a call in tags: the tool name, then parameters. The value of a parameter is the text up to its closing tag.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ use crate::types::Types;
 use crate::work::{self, seen};
 use crate::xml;
 
-/// A call that is being read. Positions are those of the text from the first byte that is not given away yet.
+/// The state of parsing a call in tags. Positions are relative to the first byte that was not emitted yet.
 #[derive(Debug)]
 pub(crate) struct Tagged {
     start: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Tagged {
     repairs: Repairs,
 }
 
-/// What is known of the tool that is called, and what it was given so far.
+/// The name of the called tool, and the parameters so far.
 pub(super) struct Declared<'a> {
     pub name: &'a str,
     given: &'a [Parameter],
@@ -100,7 +100,7 @@ impl Tagged {
         }
     }
 
-    /// Reads what names the tool.
+    /// Parses the start of the call, up to and including the tool name.
     fn open(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Part {
         let rest = &text[self.start..];
         let tags = marks.tags;
@@ -191,7 +191,7 @@ impl Tagged {
         Part::Done(Step::Done(at, call::finish(name, self.id.take(), Map::new(), cx.mode, cx.tools, self.repairs)))
     }
 
-    /// Between two parameters: the next one, or the end of the call.
+    /// Parses the next parameter or the end of the call.
     fn between(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Part {
         if self.parameters.len() > MAX_VALUES {
             return Part::Done(Step::Done(self.at, Err(json::too_large())));
@@ -209,7 +209,7 @@ impl Tagged {
             (Match::Partly, _) => return Part::More,
             _ => {}
         }
-        // For calls whose closing mark belongs to the frame, and where the call's own one is missing.
+        // The closing marker belongs to the frame if the call has no closing tag, or if the tag is missing.
         let format = marks.format;
         match any(rest, format.call.close, end) {
             (Match::Yes, _) => return self.done(text, marks, cx),
@@ -232,9 +232,9 @@ impl Tagged {
         self.parameter(text, marks, cx, end)
     }
 
-    /// The text ended between two parameters.
+    /// Ends a call if the text ended between two parameters. The call is incomplete unless only its closing marker can be missing.
     fn run_out(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>) -> Part {
-        // Only the outermost mark may be missing; where the call has one of its own inside a section, that one may not.
+        // Only the outermost marker may be missing. The closing tag of a call inside a section must not be missing.
         let outermost = (marks.closing.is_empty() || marks.format.section.close.is_empty()) && self.wrapped == self.unwrapped;
         let missing = |name: &str| !self.parameters.iter().any(|parameter| parameter.key == name);
         let lacks = cx.tools.required(self.name.as_deref().unwrap_or_default()).any(missing);
@@ -245,16 +245,13 @@ impl Tagged {
         self.done(text, marks, cx)
     }
 
-    /// Reads an opening tag of a parameter, or of what stands around them.
+    /// Parses the opening tag of a parameter, or a tag of the element around the parameters.
     fn parameter(&mut self, text: &str, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Part {
         let (tags, rest) = (marks.tags, &text[self.at..]);
         let junk = |this: &Self| {
             let place = this.parameters.last().or(this.value.as_ref().map(|(parameter, _)| parameter));
             let place = place.map_or_else(|| "the tool's name".to_owned(), |parameter| format!("the parameter {:?}", parameter.key));
-            Part::Done(Step::Done(
-                this.at,
-                Err(Fault::syntax(format!("behind {place}, another parameter or the end of the call was expected"))),
-            ))
+            Part::Done(Step::Done(this.at, Err(Fault::syntax(format!("expected another parameter or the end of the call after {place}")))))
         };
         let opening = match literal(rest, tags.open, end) {
             Match::Yes => tags.open.len(),
@@ -296,7 +293,7 @@ impl Tagged {
                 }
                 if !self.wrapped && !wrappers.is_empty() {
                     if !cx.mode.is_lenient() {
-                        let fault = Fault::syntax(format!("the parameters stand outside of <{}>", wrappers[0]));
+                        let fault = Fault::syntax(format!("the parameters are not inside <{}>", wrappers[0]));
                         return Part::Done(Step::Done(self.at, Err(fault)));
                     }
                     self.repairs.add(Repair::MissingWrapper);
@@ -314,15 +311,15 @@ impl Tagged {
         Part::Go
     }
 
-    /// `<arg_key>key</arg_key><arg_value>`: from the end of the first tag on.
+    /// Parses `key</arg_key><arg_value>`, after the opening tag of the key.
     fn pair(&mut self, text: &str, after: usize, inside: &str, key_tag: &str, marks: &TagMarks, end: bool) -> Part {
         if inside.trim() != key_tag {
-            let fault = Fault::syntax(format!("<{key_tag}> was expected instead of <{inside}>"));
+            let fault = Fault::syntax(format!("expected <{key_tag}>, found <{inside}>"));
             return Part::Done(Step::Done(after, Err(fault)));
         }
         let rest = &text[after..];
         let window = &rest[..floor(rest, MAX_TAG)];
-        // A key tag that is opened twice is opened once.
+        // A second opening tag of the key is ignored.
         let doubled = blank_end(rest, 0);
         if doubled > MAX_TAG {
             return Part::Done(Step::Done(after, Err(call::no_name())));
@@ -342,7 +339,7 @@ impl Tagged {
         self.pair_value(text, after + found, rest[..found].trim().to_owned(), marks, end)
     }
 
-    /// `</arg_key><arg_value>`, behind the key.
+    /// Parses `</arg_key><arg_value>`, after the key.
     fn pair_value(&mut self, text: &str, from: usize, key: String, marks: &TagMarks, end: bool) -> Part {
         let (Some((key_close, value_open)), ParameterTag::Pair(_, value_tag)) = (&marks.pair, marks.tags.parameter) else {
             return Part::Done(Step::Words);
@@ -396,12 +393,13 @@ impl Tagged {
         Part::Done(Step::Done(self.at, result))
     }
 
+    /// Creates the call from its name and parameters.
     fn build(&mut self, text: &str, tags: &Tags, cx: &Cx<'_>) -> Result<Parts, Fault> {
         let mut repairs = self.repairs;
         let name = call::clean(self.name.as_deref().unwrap_or_default(), cx.mode, cx.tools, &mut repairs)?;
         if !cx.mode.is_lenient() && !repairs.is_empty() && !only_harmless(repairs) {
             let named = repairs.iter().map(Repair::as_str).collect::<Vec<_>>().join(", ");
-            return Err(Fault::syntax(format!("the call breaks the format's grammar: {named}")));
+            return Err(Fault::syntax(format!("the call violates the format's grammar: {named}")));
         }
         let types = Types::new(cx.tools.schema(&name), cx.mode);
         let mut arguments = Map::new();
@@ -437,11 +435,12 @@ impl Tagged {
     }
 }
 
-/// Repairs that are noted and allowed by every grammar.
+/// Returns whether all repairs are allowed by the grammar of every format.
 fn only_harmless(repairs: Repairs) -> bool {
     repairs.iter().all(|repair| matches!(repair, Repair::BareAmpersand))
 }
 
+/// Converts the text of a parameter to a value.
 fn value_of<'a>(
     text: &str,
     parameter: &Parameter,
@@ -467,7 +466,7 @@ fn value_of<'a>(
     Ok(types.of_text(raw, schema, repairs))
 }
 
-/// Whether the text was cut in the middle of a closing mark: far enough to be no opening one.
+/// Returns whether the text was cut off inside a closing marker, after the part that distinguishes it from an opening one.
 fn partly(rest: &str, mark: &str, tags: &Tags) -> bool {
     mark.starts_with(rest) && rest.len() >= tags.close.len() && rest.len() > 1
 }

@@ -1,5 +1,5 @@
-//! Finds where the text of one parameter ends. A closing tag counts only where the structure goes on behind it, so that text
-//! may hold closing tags of its own; whole calls inside the text, and CDATA, are passed over.
+//! Finds the end of a parameter's text. A closing tag counts only if the structure of the call continues after it, so that the text
+//! may contain closing tags. Skips CDATA, and complete calls inside the text.
 
 use std::ops::Range;
 
@@ -14,41 +14,41 @@ use crate::types::Types;
 use crate::work::{self, seen};
 use crate::xml::{self, CDATA, CDATA_END};
 
-/// White space behind a closing tag is looked through this far.
+/// Maximum white space after a closing tag, in bytes.
 const MAX_BLANK: usize = 512;
 
-/// With more parameters than this, none of them is taken for forgotten.
+/// Maximum number of parameters for which a missing closing tag is repaired.
 const MAX_PARAMETERS: usize = 256;
-/// A parameter's name in its tag is never longer than this.
+/// Maximum length of a parameter name in its tag, in bytes.
 const MAX_KEY: usize = 256;
 
-/// How far the look got.
+/// The result of a search for the end of a value.
 #[derive(Debug)]
 pub(super) enum Look {
+    /// More text is needed.
     More,
+    /// The text ended inside the value.
     Cut,
-    /// The value, and where the structure goes on.
-    Ends {
-        value: Range<usize>,
-        next: usize,
-    },
+    /// The range of the value, and the position where the structure of the call continues.
+    Ends { value: Range<usize>, next: usize },
 }
 
+/// The state of a search for the end of a value.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that was seen")]
 pub(super) struct ValueScan {
     start: usize,
     at: usize,
     close: String,
-    /// The same tag again, inside; only elements nest so.
+    /// The opening tag of the parameter, which may also be nested inside the value. Only elements can be nested.
     again: Option<String>,
     nested: usize,
     calls: usize,
     honours_cdata: bool,
     seen_close: bool,
-    /// Something inside the value was passed over.
+    /// Whether a nested element or a call inside the value was skipped.
     passed: bool,
-    /// CDATA began, and the text has no end of it.
+    /// Whether CDATA started in the value, and the text does not contain its end.
     unended: bool,
 }
 
@@ -126,9 +126,9 @@ impl ValueScan {
         Look::Ends { value: self.start..value_end, next }
     }
 
-    /// At the end of the text, after something inside the value was passed over: what looked like a call inside it may have been
-    /// a word. Then the value ends at the last closing tag, and behind it is nothing but the marks that close the call. Anything
-    /// else may be a value that was cut, with a whole call inside it.
+    /// Ends the value at the last closing tag, if the text ended after a nested element or call was skipped, which may have been ordinary
+    /// text. Only markers that close the call may follow the tag. Otherwise the value may have been cut off, with a complete call
+    /// inside it.
     fn without_nesting(&self, text: &str, marks: &TagMarks) -> Option<Look> {
         let inside = &text[self.start..];
         let close = work::seen_back(inside, inside.rfind(&self.close)).filter(|_| self.passed)? + self.start;
@@ -143,7 +143,7 @@ impl ValueScan {
         Some(self.ends(close, close + self.close.len()))
     }
 
-    /// Passes over CDATA. Where its end is missing, or belongs to another value, it is not honoured.
+    /// Skips CDATA. If its end is missing or belongs to another value, treats it as text. Returns false if more text is needed.
     fn pass_cdata(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> bool {
         let from = self.at + CDATA.len();
         let known = cx.ahead.cdata_end.filter(|known| *known >= cx.offset + from).map(|known| known - cx.offset);
@@ -182,7 +182,7 @@ impl ValueScan {
         true
     }
 
-    /// Other marks inside a value: calls inside it, and those that show that its closing tag was forgotten.
+    /// Handles other markers inside a value: calls inside it, and markers that show that its closing tag is missing.
     fn without_close(
         &mut self,
         text: &str,
@@ -234,7 +234,7 @@ impl ValueScan {
         self.next_parameter(text, marks, tool, repairs, cx.tools, end)
     }
 
-    /// An opening tag of a parameter that is not given yet, where this one should have been closed before.
+    /// Ends the value at the opening tag of another parameter, if the closing tag of the value is missing.
     fn next_parameter(
         &self,
         text: &str,
@@ -281,7 +281,7 @@ impl ValueScan {
         Some(self.unclosed(text, marks))
     }
 
-    /// The value ends here, though nothing closed it. The line break before the next tag is layout.
+    /// Ends a value without a closing tag at the current position. The line break before the next tag is not part of the value.
     fn unclosed(&self, text: &str, marks: &TagMarks) -> Look {
         let value = &text[self.start..self.at];
         let value = if marks.tags.lines {
@@ -294,9 +294,9 @@ impl ValueScan {
 }
 
 impl Cx<'_> {
-    /// Whether a call closes behind this place, and the text ends there. Else a value without its own end may have been cut.
+    /// Returns whether a call closes after this position and the text ends there. Otherwise a value without an end may have been cut off.
     fn closes_behind(&mut self, text: &str, at: usize, marks: &TagMarks) -> bool {
-        // The end of the text is the same for every value, so it is looked at once for each format.
+        // The end of the text is the same for every value, so it is searched only once for each format.
         let known = self.ahead.ends.iter().find(|(format, _)| std::ptr::eq(*format, marks.format)).map(|(_, last)| *last);
         let last = known.unwrap_or_else(|| {
             let last = last_close(text, marks).map(|last| self.offset + last);
@@ -307,7 +307,7 @@ impl Cx<'_> {
     }
 }
 
-/// Where the last call of the whole text closes, if the text ends there.
+/// Returns the position of the last closing marker of a call, if the text ends after it.
 fn last_close(text: &str, marks: &TagMarks) -> Option<usize> {
     let places = marks.call_close.iter().filter_map(|close| Some((work::seen_back(text, text.rfind(close.as_str()))?, close.len())));
     let (last, length) = places.max()?;
@@ -318,7 +318,7 @@ fn last_close(text: &str, marks: &TagMarks) -> Option<usize> {
     (next == text.len()).then_some(last)
 }
 
-/// Whether the structure goes on here, behind the closing tag of a value.
+/// Returns whether the structure of the call continues at this position, after the closing tag of a value.
 fn after_value(text: &str, at: usize, marks: &TagMarks, cx: &Cx<'_>, end: bool) -> Match {
     let next = blank_end(text, at);
     let rest = &text[next..];
@@ -344,11 +344,11 @@ fn after_value(text: &str, at: usize, marks: &TagMarks, cx: &Cx<'_>, end: bool) 
             _ => {}
         }
     }
-    // What is cut in the middle of a mark is cut behind the value.
+    // If the text was cut off inside a marker, the value before it is complete.
     if end && cx.mode.is_lenient() && marks.structure.iter().any(|mark| mark.starts_with(rest)) { Match::Yes } else { Match::No }
 }
 
-/// Whether the call is over here, behind its closing tag.
+/// Returns whether the call has ended at this position, after its closing tag.
 fn after_call(text: &str, at: usize, marks: &TagMarks, end: bool) -> Match {
     let next = blank_end(text, at);
     let rest = &text[next..];
@@ -356,12 +356,12 @@ fn after_call(text: &str, at: usize, marks: &TagMarks, end: bool) -> Match {
         return Match::No;
     }
     if rest.is_empty() {
-        // Where a section must close too, the end of the text proves nothing.
+        // If the section must also close, the end of the text does not prove that the call has ended.
         return if end { Match::of(marks.outer.is_empty()) } else { Match::Partly };
     }
     match any(rest, &marks.outer, end) {
         (Match::Yes, length) => {
-            // Behind the section there is nothing, or another one; anything else shows that this was text.
+            // After a section, only another one may follow. Anything else shows that the marker was part of the value.
             let after = next + length;
             let next = blank_end(text, after);
             match (text[next..].is_empty(), next - after > MAX_BLANK) {

@@ -1,4 +1,4 @@
-//! Words: looks for the marks of a dialect in prose, and lets everything else pass.
+//! Finds the markers of a dialect in ordinary text, and emits the rest as text.
 
 use std::sync::Arc;
 
@@ -11,27 +11,30 @@ use crate::format::Shape;
 use crate::repair::{Repair, Repairs};
 use crate::work::{self, seen};
 
-/// White space behind a call is held this long, to see whether another call follows.
+/// Maximum white space after a call, in bytes, that is held back to see whether another call follows.
 const MAX_GAP: usize = 64;
-/// Code on a line is looked through this far for its closing backtick.
+/// Maximum number of bytes in which the closing backtick of inline code is searched for.
 const MAX_INLINE: usize = 1024;
-/// Longer runs of backticks are no code.
+/// Number of backticks from which on a run does not open code.
 const MAX_TICKS: usize = 64;
-/// Markup between two tokens is never longer than this.
+/// Maximum length of markup between two tokens, in bytes.
 const MAX_THROUGH: usize = 1024;
 
-/// What stands at a place in prose.
+/// What a position in ordinary text contains.
 enum Here {
     Nothing,
-    /// It cannot be told yet.
+    /// More text is needed to decide.
     Undecided,
+    /// The start of a section or a call.
     Frame(Box<Frame>),
+    /// A marker of this length that opens reasoning, and the marker that closes it.
     Thinks(usize, &'static str),
+    /// Control tokens of this length.
     Markup(usize),
 }
 
 impl Scanner {
-    /// Reads words. Says whether more text is needed.
+    /// Scans ordinary text. Returns whether more text is needed.
     pub(super) fn words(&mut self, text: &str, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> bool {
         let compiled = Arc::clone(self.dialect.compiled());
         if self.after_call
@@ -95,7 +98,7 @@ impl Scanner {
         true
     }
 
-    /// Gives words away.
+    /// Emits ordinary text.
     fn pass(&mut self, text: &str, sink: &mut dyn FnMut(Event<'_>)) {
         if text.is_empty() {
             return;
@@ -110,6 +113,7 @@ impl Scanner {
         self.say_text(text, sink);
     }
 
+    /// Changes the state of the scanner to what a marker opens.
     fn enter(&mut self, text: &str, here: Here, sink: &mut dyn FnMut(Event<'_>)) {
         match here {
             Here::Frame(frame) => self.state = State::Frame(frame),
@@ -122,7 +126,8 @@ impl Scanner {
         }
     }
 
-    /// White space behind a call belongs to the next call, if one follows.
+    /// Handles white space after a call, which belongs to the next call if one follows. Returns `None` to continue as ordinary text, else
+    /// whether more text is needed.
     fn gap(&mut self, text: &str, compiled: &Compiled, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> Option<bool> {
         let next = blank_end(text, 0);
         if next == text.len() && !end && next < MAX_GAP {
@@ -143,7 +148,7 @@ impl Scanner {
                 match self.look(text, next, compiled, end) {
                     (_, Here::Undecided) => return Some(true),
                     (from, Here::Frame(_)) if from == next => {
-                        // The frame begins at the white space, so that it is no text of its own.
+                        // The frame includes the white space, so that it does not become a text event.
                         if let Some(frame) = self.framed(text, next, compiled, end) {
                             self.after_call = false;
                             self.state = State::Frame(frame);
@@ -162,6 +167,7 @@ impl Scanner {
         compiled.markers.iter().any(|marker| matches!(marker.meaning, Meaning::Calls(_)) && rest.starts_with(&marker.text))
     }
 
+    /// Returns the frame that starts after `lead` bytes of white space.
     fn framed(&self, text: &str, lead: usize, compiled: &Compiled, end: bool) -> Option<Box<Frame>> {
         let byte = usize::from(*text.as_bytes().get(lead)?);
         compiled.anchored[byte]
@@ -175,7 +181,7 @@ impl Scanner {
             })
     }
 
-    /// What the marks say of a place. Also says where the mark begins.
+    /// Returns what the markers at an anchor byte mean, and the position where the marker starts.
     fn look(&self, text: &str, at: usize, compiled: &Compiled, end: bool) -> (usize, Here) {
         let byte = usize::from(text.as_bytes()[at]);
         let mut undecided = None;
@@ -190,14 +196,14 @@ impl Scanner {
                 Here::Nothing => {}
                 Here::Undecided => undecided = Some(undecided.map_or(from, |before: usize| before.min(from))),
                 found if undecided.is_none() => return (from, found),
-                // A longer mark may still come of the same bytes.
+                // The same bytes may still become a longer marker.
                 _ => return (undecided.unwrap_or(from), Here::Undecided),
             }
         }
         undecided.map_or((at, Here::Nothing), |from| (from, Here::Undecided))
     }
 
-    /// What one mark means here. `lead` bytes of white space before it belong to it.
+    /// Returns what a marker means at a position. The `lead` bytes of white space before the marker belong to it.
     fn meaning(&self, marker: &Marker, text: &str, from: usize, lead: usize, end: bool) -> Here {
         let (found, length) = standing(marker, &text[from..], end);
         match found {
@@ -221,7 +227,7 @@ impl Scanner {
         }
     }
 
-    /// Which of the formats behind a mark it is.
+    /// Chooses the format of the text after a marker.
     #[expect(clippy::too_many_arguments, reason = "one look, seen from one place")]
     fn choose(&self, rows: &[(Arc<Row>, Entry)], marker: &Marker, text: &str, from: usize, length: usize, lead: usize, end: bool) -> Here {
         let own = rows.iter().filter(|(row, _)| !row.foreign).count();
@@ -232,12 +238,12 @@ impl Scanner {
                 continue;
             }
             let weak = row.format.weak;
-            // Marks that are words count only at the start of a line, or only before what can be a call.
+            // Markers that are words count only at the start of a line, or only before text that can be a call.
             let word = marker.anchor > 0;
             if weak && word && !self.starts_line(text, from) {
                 continue;
             }
-            // With one format there is nothing to choose: what does not fit it is a mistake.
+            // With only one format there is no choice: text that does not match it is a malformed call.
             let mut fits = if own == 1 && rows.len() == 1 && (!word || weak) { Match::Yes } else { row.fits(*entry, body, end) };
             let stray = *entry == Entry::Element && !matches!(row.format.section.open, []);
             if fits == Match::Yes && stray {
@@ -267,8 +273,8 @@ impl Scanner {
             }
         }
         match first {
-            // Several formats, and none fits: words. One format: a mistake in it.
-            // A control token is no word of prose.
+            // If none of several formats matches, the marker is text. With only one format, it is a malformed call. The same holds for a
+            // control token, which does not occur in ordinary text.
             Some((row, entry, _)) if own == 1 || marker.text.starts_with("<|") => {
                 Here::Frame(Box::new(Frame::new(Arc::clone(row), entry, &marker.text, lead + length, Repairs::default())))
             }
@@ -277,7 +283,7 @@ impl Scanner {
         }
     }
 
-    /// A call of a known tool whose section was not opened.
+    /// Returns whether the text is a call to a known tool outside of a section.
     fn stray(&self, row: &Row, rest: &str, end: bool) -> Match {
         let Some(tags) = &row.tags else { return Match::No };
         let window = first_chars(rest, MAX_NAME);
@@ -296,12 +302,12 @@ impl Scanner {
         }
     }
 
-    /// A call at the start of the message, without any mark.
+    /// Returns the frame of a call at the start of the message without any marker.
     fn bare(&self, text: &str, compiled: &Compiled, end: bool) -> Here {
         if text.is_empty() {
             return Here::Undecided;
         }
-        // A mark is better evidence than its absence.
+        // A marker takes precedence over a call without one.
         if !compiled.anchored[usize::from(text.as_bytes()[0])].is_empty() {
             match self.look(text, 0, compiled, end) {
                 (_, Here::Nothing) => {}
@@ -321,7 +327,7 @@ impl Scanner {
 
     fn bare_fits(&self, row: &Row, text: &str, end: bool) -> Match {
         if row.format.weak {
-            // A line with a tool's name and nothing else.
+            // The first line must contain only a tool name.
             let Some((line, rest)) = seen(text, text.find('\n')).map(|at| (&text[..at], &text[at + 1..])) else {
                 let may = text.len() < 256 && self.tools.has_prefix(text.trim_end()) && !end;
                 return if may { Match::Partly } else { Match::No };
@@ -346,14 +352,14 @@ impl Scanner {
         row.fits(Entry::Section, text, end)
     }
 
-    /// Whether only white space stands before this place on its line.
+    /// Returns whether only white space precedes this position on its line.
     pub(super) fn starts_line(&self, text: &str, at: usize) -> bool {
         let before = text[..at].trim_end_matches([' ', '\t']);
         work::count(at - before.len() + 1);
         if before.is_empty() { self.line_blank } else { before.ends_with('\n') }
     }
 
-    /// How many bytes at the end may begin a mark whose anchor has not come.
+    /// Returns how many bytes at the end of the text may be the start of a marker whose anchor has not arrived yet.
     fn leading(text: &str, compiled: &Compiled) -> usize {
         let bytes = text.as_bytes();
         let mut keep = 0;
@@ -373,7 +379,7 @@ impl Scanner {
         keep
     }
 
-    /// Whether a mark stands in code on its line. Nothing where no code was opened.
+    /// Returns whether a marker is inside inline code. Returns `None` if no inline code was opened.
     fn in_code(&mut self, text: &str, at: usize, end: bool) -> Option<Match> {
         let ticks = self.open_ticks(text, at)?;
         let rest = &text.as_bytes()[at..];
@@ -398,10 +404,10 @@ impl Scanner {
         }
     }
 
-    /// The backticks that opened code on this line, before this place.
+    /// Returns the number of backticks that opened inline code before this position on the same line.
     fn open_ticks(&mut self, text: &str, at: usize) -> Option<usize> {
         let (ticks, opened) = self.inline?;
-        // Each byte is looked through for line breaks once, however many marks there are.
+        // Each byte is searched for line breaks only once, however many markers there are.
         let from = self.lines_seen.saturating_sub(self.decided).min(at);
         let unseen = &text.as_bytes()[from..at];
         if let Some(line) = work::seen_back(unseen, memchr::memrchr(b'\n', unseen)) {
@@ -414,7 +420,7 @@ impl Scanner {
         self.inline.map(|_| ticks)
     }
 
-    /// A run of backticks: a fence, or code on a line.
+    /// Handles a run of backticks: a code fence, or inline code.
     fn backtick(&mut self, text: &str, at: usize, end: bool, sink: &mut dyn FnMut(Event<'_>)) -> Tick {
         let run = text.as_bytes()[at..].iter().take(MAX_TICKS).take_while(|b| **b == b'`').count();
         work::count(run);
@@ -440,18 +446,19 @@ impl Scanner {
     }
 }
 
+/// The result of a run of backticks.
 enum Tick {
     More,
     Fence,
     Passed(usize),
 }
 
-/// Whether a mark stands at the start of the text, and how long it is there.
+/// Returns whether the text starts with a marker, and the length of the marker in this text.
 fn standing(marker: &Marker, text: &str, end: bool) -> (Match, usize) {
     if !marker.text.starts_with("{\"tool_calls\"") {
         return (literal(text, &marker.text, end), marker.text.len());
     }
-    // White space may stand between the tokens, and the quotes may be others.
+    // The tokens may be separated by white space, and the quotes may be single or missing.
     let mut at = 0;
     for tokens in [&["{"][..], &["\"tool_calls\"", "'tool_calls'", "tool_calls"], &[":"], &["["]] {
         let blank = blank_end(text, at);
@@ -467,7 +474,7 @@ fn standing(marker: &Marker, text: &str, end: bool) -> (Match, usize) {
     (Match::Yes, at)
 }
 
-/// Thoughts end at their own mark.
+/// Returns the list with the marker that closes reasoning.
 fn closing(close: &'static str) -> &'static [&'static str] {
     static CLOSES: std::sync::LazyLock<Vec<[&'static str; 1]>> = std::sync::LazyLock::new(|| {
         crate::formats::all().flat_map(|format| format.thinks).map(|(_, close)| [*close]).chain([["</think>"], ["</thinking>"]]).collect()
@@ -475,7 +482,7 @@ fn closing(close: &'static str) -> &'static [&'static str] {
     CLOSES.iter().find(|known| known[0] == close).map_or(&["</think>"], |known| known.as_slice())
 }
 
-/// Everything that ends thoughts in some format.
+/// Returns the markers that close reasoning in any format.
 pub(super) fn all_closings() -> &'static [&'static str] {
     static ALL: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::new(|| {
         let mut closings = vec!["</think>", "</thinking>"];

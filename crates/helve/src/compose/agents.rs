@@ -1,4 +1,4 @@
-//! Agents of a project: choosing one, and creating it from its file.
+//! Chooses an agent of a project, and creates it from its file.
 
 #[cfg(all(feature = "models", feature = "store"))]
 mod open;
@@ -16,35 +16,35 @@ const INSTRUCTIONS: &str = "You are a helpful assistant. Use the tools where the
 /// The name of an agent without a file.
 const DEFAULT_NAME: &str = "helve";
 
-/// Why no agent of a project was chosen.
+/// The error if no agent of a project can be chosen.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChooseAgentError {
     /// The settings, or the agent's file, are invalid.
-    #[error("{file} is invalid")]
+    #[error("{file} has an error")]
     Broken {
-        /// The file.
+        /// The invalid file, relative to the project folder.
         file: String,
     },
     /// There is no agent of this name.
     #[error("there is no agent `{name}`{near}")]
     Unknown {
-        /// The name.
+        /// The name that was asked for.
         name: String,
-        /// A suggestion, to be appended to the message.
+        /// A suggestion to append to the message, or an empty string.
         near: String,
     },
     /// The project has several agents and no default.
     #[error("the project has several agents ({}): name one with --agent, or set `agent:` in helve.yaml", names.join(", "))]
     Several {
-        /// Their names.
+        /// The names of the agents.
         names: Vec<String>,
     },
 }
 
 /// # Agents of a project
 impl Helve {
-    /// Chooses the agent of this name, the project's default agent, or its only one. Returns `None` if the project has no agents.
+    /// Chooses the agent `name`, else the project's default agent, else its only agent. Returns `None` if the project has no agents.
     ///
     /// # Errors
     /// Returns an error if there is no agent of this name, no default among several, or only an invalid one.
@@ -71,14 +71,14 @@ impl Helve {
         }
     }
 
-    /// Returns the name if a file describes an agent of this name.
+    /// Returns `name` if a file of the project describes an agent of this name, else `None`.
     #[must_use]
     pub fn known_agent<'a>(&self, name: Option<&'a str>) -> Option<&'a str> {
         let report = self.project().unwrap_or_default();
         name.filter(|name| report.agents.iter().any(|agent| agent.file.name == *name))
     }
 
-    /// Creates an agent of the project, or an agent with all tools for `None`.
+    /// Creates an agent of the project; for `None`, an agent with all tools.
     #[must_use]
     pub fn project_agent(&self, agent: Option<&ProjectAgent>, model: impl DynModel) -> Agent {
         let (catalogue, executor) = (self.catalogue.clone(), self.executor.clone());
@@ -110,7 +110,7 @@ impl Helve {
         let bytes = report.result_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         let usual = options.limits.result_bytes;
         options.limits.result_bytes = bytes.map_or(usual, |bytes| if trusted { bytes } else { bytes.min(usual) });
-        // An agent without a file has all tools, and rules for agents apply to it, too.
+        // An agent without a file has all tools, and rules for agents also apply to it.
         let selection = selection.unwrap_or_else(|| {
             let mut all = Selection::default().tools(["*"]);
             all.agent.clone_from(&options.name);

@@ -1,4 +1,4 @@
-//! Approvals: requests that wait for a person, and decisions from any process.
+//! Lists pending approval requests, and records decisions about them from any process.
 
 use helve_core::store::{Approval, DecisionRecord, DecisionResult};
 use helve_core::{ApprovalId, ApprovalRequest, Decision, Schema, StoreError};
@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use super::Helve;
 
-/// Maximum number of listed requests.
+/// Maximum number of requests that [`Helve::pending`] lists.
 const LISTED: usize = 1000;
 
 /// Why a decision was not recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecideError {
-    /// Another decision came first, or the caller no longer waits.
-    #[error("the request is already {}", .0.state.name())]
+    /// The request was decided before, has expired, or was cancelled.
+    #[error("the approval request is already {}", .0.state.name())]
     TooLate(Box<Approval>),
     /// There is no such request.
-    #[error("there is no approval {0}")]
+    #[error("there is no approval request {0}")]
     Unknown(ApprovalId),
-    /// `Later` and `Expired` are not decisions.
-    #[error("this is not a decision: approve, deny or edit")]
+    /// The decision is `Later` or `Expired`, which cannot be recorded.
+    #[error("`Later` and `Expired` cannot be recorded as decisions; approve, deny or edit")]
     NoDecision,
-    /// The arguments do not match the tool's schema, or the input that it requests.
+    /// The arguments do not match the tool's schema, or the schema of the input that the tool requests.
     #[error("{0}")]
     Invalid(String),
     /// The store cannot be used.
@@ -32,7 +32,7 @@ pub enum DecideError {
 
 /// # Approvals
 impl Helve {
-    /// Pending approvals, newest first.
+    /// Lists pending approval requests, newest first.
     ///
     /// # Errors
     /// Returns an error if no store is open, or the store fails.
@@ -40,18 +40,19 @@ impl Helve {
         self.stored()?.approvals(None, true, LISTED).await
     }
 
-    /// Decides a request. Exactly one decision counts. `approval.request.caller.run` is the run that waits for it, if any.
+    /// Decides an approval request. Exactly one decision counts. In the result, `request.caller.run` is the run that waits for the
+    /// decision, if any.
     ///
     /// # Errors
-    /// Returns an error if the decision is late or invalid, or the store fails.
+    /// Returns an error if the request is already decided, the decision is invalid, or the store fails.
     pub async fn decide(&self, id: ApprovalId, decision: &Decision, by: &str) -> Result<Approval, DecideError> {
         self.decide_with(id, DecisionRecord::of(decision, by).ok_or(DecideError::NoDecision)?).await
     }
 
-    /// Like [`Helve::decide`], but takes the whole record of a decision. New arguments are validated first.
+    /// Decides an approval request like [`Helve::decide`], but takes the complete record of a decision. New arguments are validated first.
     ///
     /// # Errors
-    /// Returns an error if the decision is late or invalid, or the store fails.
+    /// Returns an error if the request is already decided, the decision is invalid, or the store fails.
     pub async fn decide_with(&self, id: ApprovalId, decision: DecisionRecord) -> Result<Approval, DecideError> {
         let store = self.stored()?;
         if let (Some(arguments), Some(approval)) = (&decision.arguments, store.approval(id).await?) {

@@ -1,4 +1,4 @@
-//! Building a [`Helve`] from tools, rules, layers, a store and workers.
+//! Builds a [`Helve`] from tools, rules, layers, a store and workers.
 
 use std::sync::Arc;
 
@@ -46,11 +46,11 @@ pub enum BuildError {
     #[cfg(feature = "store")]
     #[error("{error}: {}", error.hint)]
     Store {
-        /// Why, and what to do.
+        /// The error, with a hint.
         #[from]
         error: super::OpenStoreError,
     },
-    /// Workers need a store to take calls from.
+    /// Workers are configured, but no store from which they could take calls.
     #[error("workers need a store: set one with `store`, such as `sqlite:helve.db`")]
     NoStore,
 }
@@ -62,7 +62,7 @@ impl std::fmt::Debug for HelveBuilder {
 }
 
 impl Helve {
-    /// Starts a builder for tools, rules, layers, a store and workers.
+    /// Creates a builder for tools, rules, layers, a store and workers.
     pub fn builder() -> HelveBuilder {
         HelveBuilder::default()
     }
@@ -75,25 +75,25 @@ impl HelveBuilder {
         self
     }
 
-    /// Adds several tools: a value whose methods are `#[tools]`, or a list.
+    /// Adds several tools: a value whose `impl` block has `#[tools]`, or a list of tools.
     pub fn tools<Kind>(mut self, tools: impl IntoTools<Kind>) -> Self {
         self.tools.push(tools.into_tools());
         self
     }
 
-    /// Adds a source, whose tools may change at any time.
+    /// Adds a source of tools. The tools may change at any time.
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);
         self
     }
 
-    /// Adds the built-in tools; your own tools take precedence.
+    /// Adds Helve's own tools, such as `calculate`. Your tools take precedence over tools of the same name.
     #[cfg(feature = "builtins")]
     pub fn builtins(self) -> Self {
         self.source(Helve::builtins())
     }
 
-    /// Adds a permission rule. The order of rules does not matter: the strictest match wins.
+    /// Adds a permission rule. The order of rules does not matter: the strictest rule that matches wins.
     pub fn rule(mut self, rule: PermissionRule) -> Self {
         self.rules.push(rule);
         self
@@ -105,14 +105,14 @@ impl HelveBuilder {
         self
     }
 
-    /// Shares a value, such as a database pool, with all tools and layers. They read it with
+    /// Shares a value, such as a database pool, with all tools and layers, which read it with
     /// [`CallContext::extension`](helve_core::CallContext::extension).
     pub fn extension<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
         self.options.extensions.insert(value);
         self
     }
 
-    /// Sets the redactor, which also learns the secrets of the environment.
+    /// Sets the redactor. [`build`](Self::build) adds the secrets in environment variables to it.
     pub fn redactor(mut self, redactor: Redactor) -> Self {
         self.options.redactor = redactor;
         self
@@ -131,14 +131,15 @@ impl HelveBuilder {
         self
     }
 
-    /// Runs up to `count` background calls at once in this process, until the last clone of the [`Helve`] is dropped.
+    /// Runs up to `count` background calls at once in this process, until the last clone of the [`Helve`] and its agents are dropped. These
+    /// workers do not resume runs.
     pub fn workers(mut self, count: usize) -> Self {
         self.workers = count;
         self
     }
 
-    /// Replaces the options of the executor: limits, cache, layers. Call it first: it discards layers, secrets, extensions and a
-    /// store that were set before.
+    /// Replaces the options of the executor, such as limits, cache and layers. Call this method first: it discards layers, redactor,
+    /// extensions and store that were set before.
     pub fn options(mut self, options: ExecutorOptions) -> Self {
         self.options = options;
         self

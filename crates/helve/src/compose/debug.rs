@@ -1,4 +1,4 @@
-//! `Debug` for types with too much to print, or with secrets.
+//! Implements `Debug` for types that are too large to print, or that contain secrets.
 
 use std::fmt;
 

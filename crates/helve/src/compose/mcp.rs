@@ -1,4 +1,5 @@
-//! The Model Context Protocol in a [`Helve`](super::Helve): the servers of a project, and the catalogue as a server.
+//! Connects a [`Helve`](super::Helve) to the Model Context Protocol: as a client of the project's servers, and as a server of the
+//! catalogue.
 
 #[cfg(feature = "project")]
 mod admin;

@@ -1,4 +1,4 @@
-//! Chooses the model: the named one, the agent's, the project's, or one that is found.
+//! Chooses the model: the one that the user named, the agent's, the project's, or one found by an API key or on this machine.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,14 +21,14 @@ const WAYS: &str = "set OPENROUTER_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or
 Ollama or llama.cpp; or set `model:` in helve.yaml; or name one with --model, such as `openrouter/some-model` or `http://127.0.0.1:8080/v1`. \
 `helve demo` works without a model";
 
-/// Which model to use.
+/// The user's choice of a model.
 #[derive(Debug, Clone, Default, helve_core::Setters)]
 pub struct ModelChoice {
     /// The model, as for `--model`: `provider/model`, a URL, a name from `helve.yaml`, or `replay:FILE`.
     pub spec: Option<String>,
     /// Whether only models on this machine may be used.
     pub local_only: bool,
-    /// The file to record responses to.
+    /// The file to which responses are recorded.
     pub record: Option<PathBuf>,
 }
 
@@ -36,20 +36,20 @@ pub struct ModelChoice {
 pub struct ChosenModel {
     /// The model.
     pub model: Arc<dyn DynModel>,
-    /// Why it was chosen; `None` if it was named explicitly.
+    /// Why Helve chose this model; `None` if the user or the project named it.
     pub because: Option<String>,
-    /// The strategy that worked when it was last used.
+    /// The call strategy that worked when the model was last used.
     pub strategy: Option<Strategy>,
     key: String,
 }
 
-/// Why no model can be used, and what to do.
+/// The error if no model can be used, with a hint.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct ChooseModelError {
-    /// What went wrong.
+    /// The error message.
     pub message: String,
-    /// What to do next.
+    /// A hint what to do next.
     pub hint: String,
 }
 
@@ -67,8 +67,8 @@ impl From<ModelError> for ChooseModelError {
 
 /// # Models of a project
 impl Helve {
-    /// Chooses the model: the named one, the agent's, the project's, or one that is found on this machine or by an API key. An
-    /// untrusted folder cannot name one: its server would read the whole conversation.
+    /// Chooses the model: the one in `choice`, the agent's, the project's, or one that is found by an API key or on this machine. An
+    /// untrusted folder cannot name a model, because the model's server would read the whole conversation.
     ///
     /// # Errors
     /// Returns an error with a hint if no model can be used.
@@ -123,12 +123,13 @@ impl Helve {
         })
     }
 
-    /// The first model that a server offers.
+    /// Returns the first model that a server lists.
     async fn first_model(&self, url: &str, local_only: bool) -> Result<String, ChooseModelError> {
         let reach = if local_only { helve_fetch::Reach::Local } else { helve_fetch::Reach::Any };
         let models = helve_models::list(&self.fetch(), url, None, reach, std::time::Duration::from_secs(5)).await;
-        let hint = format!("check that it runs, or append the model to the URL: `{url}#some-model`");
-        let models = models.map_err(|error| ChooseModelError::new(format!("cannot list the models of the server: {error}"), hint))?;
+        let hint = format!("check that the server is running, or append the model to the URL: `{url}#some-model`");
+        let models =
+            models.map_err(|error| ChooseModelError::new(format!("cannot list the models of the server at {url}: {error}"), hint))?;
         models
             .into_iter()
             .next()
@@ -171,7 +172,7 @@ impl Helve {
         })
     }
 
-    /// Remembers which strategy works for a model, so that the next run starts with it.
+    /// Stores which call strategy works for a model, so that the next run starts with it.
     pub fn remember_strategy(&self, chosen: &ChosenModel, strategy: Strategy) {
         let Some(state) = self.state() else { return };
         if chosen.strategy == Some(strategy) || (chosen.strategy.is_none() && strategy == Strategy::Native) {
@@ -183,13 +184,13 @@ impl Helve {
     }
 }
 
-/// Strategies by model. Values stay JSON, so that one of a newer version does not invalidate the others.
+/// Returns the file with strategies by model. Values stay JSON, so that a value from a newer version does not invalidate the others.
 fn strategies(state: &StateFolder) -> StateFile<Map<String, Value>> {
     StateFile::new(state.clone(), STRATEGIES, OnDamage::StartEmpty)
 }
 
 fn compatible() -> Result<&'static Provider, ChooseModelError> {
-    Provider::named("openai_compatible").ok_or_else(|| ChooseModelError::new("there is no such provider", WAYS))
+    Provider::named("openai_compatible").ok_or_else(|| ChooseModelError::new("there is no provider `openai_compatible`", WAYS))
 }
 
 fn open_provider(provider: &'static Provider, model: &str, local_only: bool) -> Result<HttpModel, ChooseModelError> {
@@ -222,7 +223,7 @@ fn untrusted(what: &str) -> ChooseModelError {
 }
 
 impl ProjectReport {
-    /// The file that names the model, if that setting is not trusted.
+    /// Returns the file that names the model, if that setting is not trusted.
     fn file_with_sealed_model<'a>(&'a self, agent: Option<&'a ProjectAgent>) -> Option<&'a str> {
         let names_model = |file: &str| self.sealed.iter().any(|(sealed, field)| &**sealed == file && field == "model");
         let of_agent = agent.map(|agent| &*agent.location).filter(|file| names_model(file));
@@ -232,7 +233,7 @@ impl ProjectReport {
     }
 }
 
-/// Reports models that can never be used.
+/// Reports models in the settings and agents that can never be used.
 pub(super) fn check(loaded: &LoadedProject, diagnostics: &mut Vec<Diagnostic>) {
     let models = &loaded.config.models;
     if let Some(file) = &loaded.config_file {
@@ -261,7 +262,7 @@ fn wrong_entry(entry: &ModelEntry, at: &str) -> Option<FieldError> {
         return Some(FieldError { hint: error.hint.or(Some(all)), ..error });
     };
     if provider.base_url.is_empty() && entry.base_url.is_none() {
-        return Some(FieldError::new(at, format!("a model of `{}` needs a URL", provider.name)).hint("add `base_url`"));
+        return Some(FieldError::new(at, format!("a model of the provider `{}` needs a URL", provider.name)).hint("add `base_url`"));
     }
     let url = entry.base_url.as_deref()?;
     read_url(url).err().map(|error| FieldError::new(format!("{at}/base_url"), error.to_string()))

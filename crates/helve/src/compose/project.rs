@@ -1,4 +1,4 @@
-//! The project folder of a [`Helve`]: opening, reloading and watching it, and the report on what it contains.
+//! Opens, reloads and watches the project folder of a [`Helve`], and reports what the folder contains.
 
 mod adopt;
 mod capability;
@@ -45,16 +45,16 @@ pub(super) struct Project {
     commands: FolderSource,
     native: FolderSource,
     report: RwLock<Arc<ProjectReport>>,
-    /// The last valid rules.
+    /// The last valid permission rules.
     rules: RwLock<Vec<PermissionRule>>,
-    /// The files as they were when they were read.
+    /// Fingerprints of the files when they were last read.
     fingerprints: RwLock<Fingerprints>,
     pub(super) servers: Servers,
-    /// Whether the project connects its servers.
+    /// Whether Helve connects to the project's MCP servers.
     connects: bool,
 }
 
-/// Tools of the folder, as two sources of the same name: trusted tools rank as the settings say, untrusted tools rank last.
+/// The tools of the folder, as two sources of the same name: trusted tools rank as the settings say, untrusted tools rank last.
 struct FolderSource {
     trusted: Arc<ListSource>,
     untrusted: Arc<ListSource>,
@@ -75,23 +75,23 @@ impl FolderSource {
 /// What a project folder contains: agents, settings, trust, and errors and warnings.
 #[derive(Clone, Default)]
 pub struct ProjectReport {
-    /// The folder.
+    /// The path of the folder.
     pub root: PathBuf,
-    /// The valid agents.
+    /// The agents without errors.
     pub agents: Vec<ProjectAgent>,
-    /// The default agent, if the settings name one.
+    /// The name of the default agent, if the settings set one.
     pub default_agent: Option<Arc<str>>,
-    /// The default model of agents, if the settings name one.
+    /// The default model of agents, if the settings set one.
     pub model: Option<Arc<str>>,
     /// The models that the settings define, by name.
     pub models: Arc<BTreeMap<String, ModelEntry>>,
-    /// Whether `helve.yaml` is invalid.
+    /// Whether `helve.yaml` has an error, so that its settings are unknown.
     pub settings_are_broken: bool,
-    /// The URL that is notified of new approval requests.
+    /// The URL to which Helve sends new approval requests.
     pub webhook: Option<Arc<str>>,
-    /// The address of the store, if the settings name one.
+    /// The URL of the store, if the settings set one.
     pub store: Option<Arc<str>>,
-    /// Host names that the MCP server accepts.
+    /// Host names that Helve's MCP server accepts.
     pub allowed_hosts: Vec<String>,
     /// Whether the folder contains any project file.
     pub is_project: bool,
@@ -99,7 +99,7 @@ pub struct ProjectReport {
     pub result_bytes: Option<u64>,
     /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// What the folder may do once it is trusted.
+    /// The capabilities of the folder: what it can do once it is trusted.
     pub capabilities: Vec<Capability>,
     /// Whether the folder is trusted; `None` if the stored decisions cannot be read.
     pub trust: Option<Trust>,
@@ -110,7 +110,7 @@ pub struct ProjectReport {
 }
 
 impl Project {
-    /// A project whose files are not loaded yet.
+    /// Creates a project whose files are not loaded yet.
     pub(super) fn new(folder: PathBuf, state: Option<StateFolder>, connects: bool) -> Self {
         Self {
             folder,
@@ -126,9 +126,9 @@ impl Project {
         }
     }
 
-    /// Loads the files, as far as the folder is trusted.
+    /// Loads the files. Only trusted files can do everything that they say.
     fn load(&self, redactor: &Redactor) -> std::io::Result<LoadedProject> {
-        // Taken first: a decision that is made meanwhile then counts as a change.
+        // Computed first, so that a decision during the loading counts as a change.
         let fingerprint = self.fingerprint_of_decisions();
         let decisions = self.decisions();
         let mut loaded = load::load(&self.folder, &LoadContext { fetch: &self.fetch, redactor }, decisions.as_ref().ok())?;
@@ -137,7 +137,7 @@ impl Project {
             && self.state.is_some()
             && !loaded.capabilities.is_empty()
         {
-            let message = format!("the folder counts as not trusted: cannot read the stored decisions: {error}");
+            let message = format!("cannot read the stored trust decisions, so the folder is not trusted: {error}");
             loaded.diagnostics.push(Diagnostic::general(Severity::Warning, message));
         }
         Ok(loaded)
@@ -147,12 +147,13 @@ impl Project {
         Fingerprint::of_files(&self.state.as_ref().map(TrustStore::file).into_iter().collect::<Vec<_>>())
     }
 
-    /// The stored trust decisions.
+    /// Opens the stored trust decisions.
     fn decisions(&self) -> Result<TrustStore, StateError> {
         TrustStore::open(self.state.clone().ok_or(StateError::Nowhere)?)
     }
 
-    /// The rules of the settings. If the settings are invalid, the last valid rules: what was denied stays denied.
+    /// Returns the permission rules of the settings. If the settings are invalid, returns the last valid rules, so that what was denied
+    /// stays denied.
     fn rules_of(&self, loaded: &LoadedProject) -> Vec<PermissionRule> {
         let mut rules = self.rules.write();
         if !loaded.config_is_broken {
@@ -164,7 +165,7 @@ impl Project {
 
 /// # Project folder
 impl Helve {
-    /// Loads the project's files again. Running calls continue; agents see the change at their next turn.
+    /// Reloads the project's files. Running calls continue; agents see the change in their next turn.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be read. The last state stays in effect.
@@ -195,19 +196,19 @@ impl Helve {
         }
     }
 
-    /// The user's state folder.
+    /// Returns the user's state folder.
     #[cfg(any(feature = "models", feature = "store"))]
     pub(super) fn state(&self) -> Option<&StateFolder> {
         self.project.as_ref()?.state.as_ref()
     }
 
-    /// The HTTP client of the project's sources.
+    /// Returns the HTTP client of the project's sources.
     #[cfg(any(feature = "models", feature = "store"))]
     pub(super) fn fetch(&self) -> Fetch {
         self.project.as_ref().map(|project| project.fetch.clone()).unwrap_or_default()
     }
 
-    /// The report on the project folder, with the current warnings. Returns `None` without a project.
+    /// Returns the report on the project folder, with the current warnings, or `None` if there is no project.
     #[must_use]
     pub fn project(&self) -> Option<Arc<ProjectReport>> {
         let project = self.project.as_ref()?;

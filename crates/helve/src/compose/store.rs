@@ -15,13 +15,13 @@ use super::Helve;
 #[cfg(feature = "project")]
 const FILE: &str = "helve.db";
 
-/// Why the store cannot be opened, and what to do.
+/// The error if the store cannot be opened, with a hint.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct OpenStoreError {
-    /// What went wrong.
+    /// The error message.
     pub message: String,
-    /// What to do next.
+    /// A hint what to do next.
     pub hint: String,
 }
 
@@ -31,7 +31,7 @@ impl OpenStoreError {
     }
 }
 
-/// The address of a store.
+/// The address of a store: a SQLite file or a PostgreSQL server.
 #[derive(Debug, PartialEq)]
 pub(super) enum StoreAddress {
     File(PathBuf),
@@ -53,12 +53,12 @@ impl StoreAddress {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             return Ok(Self::Server(url.to_owned()));
         }
-        Err(OpenStoreError::new("invalid address of the store", "write `sqlite:FILE` or `postgres://…`"))
+        Err(OpenStoreError::new("invalid store URL", "write `sqlite:FILE` or `postgres://…`"))
     }
 }
 
 impl Helve {
-    /// Opens the store and uses it for runs, approvals and background calls. Without an address, returns the store that is open, or
+    /// Opens the store at `url` and uses it for runs, approvals and background calls. Without a URL, returns the store that is open, or
     /// opens the project's store.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ impl Helve {
 
     #[cfg(not(feature = "project"))]
     fn store_address(&self, url: Option<&str>) -> Result<StoreAddress, OpenStoreError> {
-        let url = url.ok_or_else(|| OpenStoreError::new("the store has no address", "set one, such as `sqlite:helve.db`"))?;
+        let url = url.ok_or_else(|| OpenStoreError::new("no store is configured", "set a store URL, such as `sqlite:helve.db`"))?;
         StoreAddress::parse(url, Path::new("."))
     }
 
@@ -105,14 +105,14 @@ impl Helve {
         if report.sealed.iter().any(|(_, field)| field == "store") {
             tracing::warn!("`store` in helve.yaml is not used: the folder is not trusted; review it with `helve trust`");
         }
-        let nowhere = || OpenStoreError::new("the store has no address", "set one with --store, such as `sqlite:helve.db`");
+        let nowhere = || OpenStoreError::new("no store is configured", "set a store URL with --store, such as `sqlite:helve.db`");
         let state = self.state().ok_or_else(nowhere)?;
         if !report.is_project {
             return Ok(StoreAddress::File(state.path(FILE)));
         }
         let folder = state.folder_of(&report.root);
-        let folder = folder
-            .map_err(|error| OpenStoreError::new(error.to_string(), "set another address with --store, such as `sqlite:helve.db`"))?;
+        let folder =
+            folder.map_err(|error| OpenStoreError::new(error.to_string(), "set another store with --store, such as `sqlite:helve.db`"))?;
         Ok(StoreAddress::File(folder.join(FILE)))
     }
 }
@@ -130,11 +130,11 @@ async fn open(address: &StoreAddress) -> Result<Arc<dyn Store>, StoreError> {
 
 fn explain(address: &StoreAddress, error: &StoreError) -> OpenStoreError {
     let hint = match (address, error) {
-        (_, StoreError::Version(_)) => "use the Helve version that wrote it, or another store with --store",
+        (_, StoreError::Version(_)) => "use the version of Helve that wrote the store, or set another store with --store",
         (StoreAddress::File(_), StoreError::Damaged(_)) => "move the file away, or restore a copy made by `helve backup`",
-        (StoreAddress::File(_), _) => "check that its folder is writable, or use another store with --store",
-        (StoreAddress::Server(_), StoreError::Conflict(_)) => "check the address in --store, HELVE_STORE or `store:` in helve.yaml",
-        (StoreAddress::Server(_), _) => "check that the server is reachable",
+        (StoreAddress::File(_), _) => "check that the folder of the store is writable, or set another store with --store",
+        (StoreAddress::Server(_), StoreError::Conflict(_)) => "check the URL in --store, HELVE_STORE or `store:` in helve.yaml",
+        (StoreAddress::Server(_), _) => "check that the PostgreSQL server is reachable",
     };
     OpenStoreError::new(error.to_string(), hint)
 }

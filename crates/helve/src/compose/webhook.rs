@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::Helve;
 
-/// Maximum number of attempts.
+/// Maximum number of attempts to send a notification.
 const ATTEMPTS: u32 = 3;
 /// Timeout for pending notifications when a command ends.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -19,12 +19,12 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) type PendingNotifications = Arc<parking_lot::Mutex<JoinSet<()>>>;
 
 impl Helve {
-    /// Notifies the webhook of a trusted project of every request that is stored from now on.
+    /// Starts sending every approval request that is stored from now on to the webhook of a trusted project.
     pub(super) fn notify_webhook(&self, store: &StoreHandle) {
         let report = self.project().unwrap_or_default();
         let Some(address) = report.webhook.as_deref() else { return };
         let Ok(url) = read_url(address) else {
-            tracing::warn!("invalid address of the webhook; it is not notified");
+            tracing::warn!("`approvals.webhook` in helve.yaml is not a valid URL; approval requests are not sent to it");
             return;
         };
         let (fetch, notifications, redactor) = (self.fetch(), self.notifications.clone(), self.redactor().clone());
@@ -35,7 +35,7 @@ impl Helve {
         });
     }
 
-    /// Waits for pending notifications of the webhook, up to a timeout. Call it before the process ends.
+    /// Waits until pending notifications of the webhook are sent, up to a timeout. Call this method before the process ends.
     pub async fn flush_webhook(&self) {
         let mut pending = std::mem::take(&mut *self.notifications.lock());
         let _ = tokio::time::timeout(FLUSH_TIMEOUT, async { while pending.join_next().await.is_some() {} }).await;

@@ -12,14 +12,14 @@ use helve_tools::StoreHandle;
 
 use super::{AgentChoice, Helve, OpenAgentError};
 
-/// Interval between checks for runs, for stores that do not announce changes.
+/// Interval between checks for runs to resume, for stores that do not announce changes.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of runs per round.
 const ROUND: usize = 100;
 /// Maximum number of unread results per round.
 const RESULTS: usize = 1000;
 
-/// Runs background calls, resumes runs that are decided or interrupted, and wakes agents when results arrive.
+/// A worker that runs background calls, resumes runs that no process drives, and runs agents again when results of background calls arrive.
 #[derive(Debug, Clone)]
 pub struct ProjectWorker {
     helve: Helve,
@@ -28,18 +28,19 @@ pub struct ProjectWorker {
     concurrency: usize,
 }
 
-/// The work of [`ProjectWorker::run_until_empty`].
+/// The amount of work that [`ProjectWorker::run_until_empty`] did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WorkSummary {
-    /// Background calls that ran.
+    /// Number of background calls that ran.
     pub tasks: usize,
-    /// Runs that were resumed, and agents that were woken.
+    /// Number of runs that were resumed, and of agents that ran on new results.
     pub runs: usize,
 }
 
 /// # Workers
 impl Helve {
-    /// Creates a worker of the project that runs up to `concurrency` background calls at once. `choice` applies to its agents.
+    /// Creates a worker that runs up to `concurrency` background calls at once, and resumes runs. `choice` sets the store and the model of
+    /// the agents that it runs.
     ///
     /// # Errors
     /// Returns an error if the store cannot be opened.
@@ -50,7 +51,7 @@ impl Helve {
 }
 
 impl ProjectWorker {
-    /// Works until it is stopped. Unfinished idempotent tasks then return to the queue.
+    /// Works until `stop` is cancelled. Unfinished idempotent tasks then return to the queue.
     pub async fn run(&self, stop: CancellationToken) {
         let mut changes = self.store.changes();
         let agents = async {
@@ -72,7 +73,7 @@ impl ProjectWorker {
         self.close().await;
     }
 
-    /// Works until nothing is left to do. Returns how much was done.
+    /// Works until no task and no run is left, or `stop` is cancelled. Returns the amount of work done.
     ///
     /// # Errors
     /// Returns an error if the store fails, or an agent cannot be opened.
@@ -111,7 +112,7 @@ impl ProjectWorker {
         Ok(self.helve.open_agent(name, &self.choice).await?.agent)
     }
 
-    /// Resumes runs that no process drives. Returns how many.
+    /// Resumes runs that no process drives. Returns the number of runs resumed.
     async fn resume(&self, stop: &CancellationToken) -> Result<usize, OpenAgentError> {
         let mut count = 0;
         for run in self.store.runs(Some(RunState::Ready), ROUND).await.map_err(AgentError::from)? {
@@ -131,7 +132,7 @@ impl ProjectWorker {
         Ok(count)
     }
 
-    /// Wakes agents whose files say `on_result: run` and that have unread results. Returns how many ran.
+    /// Runs agents whose files say `on_result: run` and that have unread results. Returns the number of agents that ran.
     async fn wake(&self, stop: &CancellationToken) -> Result<usize, OpenAgentError> {
         let mut count = 0;
         for (conversation, name) in self.unread_results().await.map_err(AgentError::from)? {
@@ -149,7 +150,7 @@ impl ProjectWorker {
         Ok(count)
     }
 
-    /// Conversations with unread results whose agents are to be woken.
+    /// Returns the conversations with unread results whose agents have `on_result: run`, with the names of the agents.
     async fn unread_results(&self) -> Result<BTreeMap<ConversationId, Arc<str>>, StoreError> {
         let known = self.helve.project().unwrap_or_default();
         let wakes = |name: &str| known.agents.iter().any(|agent| agent.file.name == name && agent.file.on_result == OnResult::Run);

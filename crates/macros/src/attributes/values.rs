@@ -1,4 +1,4 @@
-//! The values of attributes: strings, numbers, durations.
+//! Parses the values of attributes: strings, numbers, durations.
 
 use std::ops::RangeInclusive;
 
@@ -7,12 +7,12 @@ use quote::quote_spanned;
 use syn::parse::ParseStream;
 use syn::{Error, Ident, LitInt, LitStr, Result, Token};
 
-/// Whether every provider accepts a name.
+/// Returns whether every provider accepts the name of a tool.
 pub(crate) fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// The rule for names, for people.
+/// The rule for names, for error messages.
 pub(crate) const NAME_RULE: &str = "a name has 1 to 64 letters, digits, `_` or `-`";
 
 pub(super) fn name(text: LitStr) -> Result<LitStr> {
@@ -34,7 +34,7 @@ pub(super) fn duration(text: &LitStr) -> Result<TokenStream> {
             let (seconds, nanoseconds) = (duration.as_secs(), duration.subsec_nanos());
             Ok(quote_spanned!(Span::mixed_site()=> ::core::time::Duration::new(#seconds, #nanoseconds)))
         }
-        // Examples help more than the library's list of units.
+        // Examples are clearer than the list of units in the library's message.
         Err(_) => Err(Error::new_spanned(text, format!("`{written}` is not a duration: write it like \"500ms\", \"30s\" or \"1h 30m\""))),
     }
 }

@@ -1,4 +1,4 @@
-//! The type of the arguments: one field for each, and functions for defaults.
+//! Generates the type of the arguments: one field for each argument, and functions for defaults.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote_spanned};
@@ -8,7 +8,7 @@ use super::{Tool, here};
 use crate::parameter::Argument;
 
 impl Tool<'_> {
-    /// The type of the arguments, and functions for defaults.
+    /// Generates the type of the arguments, and functions for defaults.
     pub(super) fn arguments(&self) -> TokenStream {
         let private = &self.private;
         if let Some(Argument { ty, .. }) = self.function.flattened() {
@@ -44,7 +44,7 @@ impl Tool<'_> {
         let (value, ty, name) = (argument.default.as_ref()?, &argument.ty, default_name(index));
         let private = &self.private;
         let local = Ident::new("value", here(ty));
-        // The span makes the compiler point at the type of a default that cannot be shown to the model.
+        // With this span, the compiler points at the type if the default cannot be serialised for the model.
         let told = quote_spanned!(here(ty)=> #private::function::default_value(value));
         Some(quote_spanned! {Span::mixed_site()=>
             fn #name() -> #ty {
@@ -55,7 +55,7 @@ impl Tool<'_> {
     }
 }
 
-/// A field of the type of the arguments.
+/// Generates a field of the type of the arguments.
 fn field(index: usize, argument: &Argument) -> TokenStream {
     let Argument { ident, name, ty, description, default, schema, flatten: _ } = argument;
     let description = description.iter();

@@ -1,4 +1,4 @@
-//! The method that runs the function: an `async fn` in place, a plain `fn` on a thread pool.
+//! Generates the method that runs the function: an `async fn` directly, a plain `fn` on a thread pool.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
@@ -9,7 +9,7 @@ use crate::parameter::{ContextKind, Parameter};
 use crate::signature::Returns;
 
 impl Tool<'_> {
-    /// The method that runs the function.
+    /// Generates the method that runs the function.
     pub(super) fn call(&self) -> TokenStream {
         let Self { function, private, .. } = self;
         let span = Span::mixed_site();
@@ -43,7 +43,7 @@ impl Tool<'_> {
         };
         let arguments = function.arguments().next().map(|_| quote_spanned!(span=> let arguments =));
         let context = if function.context().is_some() { quote_spanned!(span=> context) } else { quote_spanned!(span=> _) };
-        // The span makes the compiler point at the function if the future is not `Send`.
+        // With this span, the compiler points at the function if the future is not `Send`.
         let future = quote_spanned! {here(ident)=>
             ::std::boxed::Box::pin(async move {
                 #arguments #private::function::arguments::<__Arguments>(call)?;
@@ -62,7 +62,7 @@ impl Tool<'_> {
         }
     }
 
-    /// Converts the return value into an output. Spans make the compiler point at a type that does not convert.
+    /// Generates the conversion of the return value into an output. With these spans, the compiler points at a type that does not convert.
     fn finish(&self, run: &TokenStream) -> TokenStream {
         let private = &self.private;
         let Returns::Type { whole, held } = &self.function.returns else {
@@ -70,7 +70,7 @@ impl Tool<'_> {
         };
         let whole = here(whole);
         let span = held.first().map_or(whole, here);
-        // Validation against a declared schema needs data, and a plain text has none.
+        // Validation against a declared schema needs data, which a plain string does not have.
         let into = if self.attributes.output.is_some() {
             quote_spanned!(span=> described)
         } else {
@@ -91,7 +91,7 @@ impl Tool<'_> {
         }}
     }
 
-    /// Converts an error into a `ToolError`.
+    /// Generates the conversion of an error into a `ToolError`.
     pub(super) fn failed(&self, error: &Ident) -> TokenStream {
         let private = &self.private;
         quote_spanned! {error.span()=> {

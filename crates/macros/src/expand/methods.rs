@@ -1,4 +1,4 @@
-//! `#[tools]`: methods as tools that share a value.
+//! Generates the code of `#[tools]`: methods as tools that share a value.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
@@ -10,7 +10,7 @@ use crate::attributes::{Attributes, usual_runtime};
 use crate::problems::Problems;
 use crate::signature::Function;
 
-/// The attributes inside `#[tools(...)]`: the path of the runtime.
+/// The attribute inside `#[tools(...)]`: the path of the runtime crate.
 struct Runtime(Path);
 
 impl Parse for Runtime {
@@ -62,7 +62,7 @@ pub(crate) fn tools(attributes: TokenStream, item: TokenStream) -> TokenStream {
     code
 }
 
-/// Reads the methods with `#[tool]`, and removes the attributes of `#[tool]` from them.
+/// Parses the methods with `#[tool]`, and removes the attributes of `#[tool]` from them.
 fn take_methods(block: &mut ItemImpl, problems: &mut Problems) -> Vec<(Option<Attributes>, Function)> {
     let name = block.self_ty.clone();
     let mut methods = Vec::new();
@@ -99,13 +99,13 @@ fn check_receiver(method: &ImplItemFn, problems: &mut Problems) {
     }
 }
 
-/// The implementation of `ToolMethods`.
+/// Generates the implementation of `ToolMethods`.
 fn implementation(block: &ItemImpl, runtime: &Path, methods: &[TokenStream]) -> TokenStream {
     let span = Span::mixed_site();
     let private = quote_spanned!(span=> #runtime::__private);
     let (ty, count) = (&block.self_ty, methods.len());
     let (parameters, _, conditions) = block.generics.split_for_impl();
-    // The span makes the compiler point at the type if it is not `Send` and `Sync`.
+    // With this span, the compiler points at the type if it is not `Send` and `Sync`.
     quote_spanned! {here(ty)=>
         #[automatically_derived]
         impl #parameters #private::ToolMethods for #ty #conditions {
@@ -119,7 +119,7 @@ fn implementation(block: &ItemImpl, runtime: &Path, methods: &[TokenStream]) -> 
 }
 
 impl Tool<'_> {
-    /// The code that adds the tool of a method to `tools`.
+    /// Generates the code that adds the tool of a method to `tools`.
     fn method(&self, block: &ItemImpl) -> TokenStream {
         let Self { function, private, .. } = self;
         let ty = &block.self_ty;
@@ -143,7 +143,7 @@ impl Tool<'_> {
                 #validate
             }
         };
-        // `self` and `tools` belong to the function around it.
+        // `self` and `tools` are variables of the enclosing function.
         quote_spanned! {here(ty)=>
             #(#conditions)*
             {

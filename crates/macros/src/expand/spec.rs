@@ -1,4 +1,4 @@
-//! The expression of a tool's spec, with the rules from its attributes.
+//! Generates the expression for a tool's spec, with the rules from its attributes.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
@@ -8,7 +8,7 @@ use super::{Tool, here};
 use crate::signature::Returns;
 
 impl Tool<'_> {
-    /// The spec.
+    /// Generates the expression for the spec.
     pub(super) fn spec(&self) -> TokenStream {
         let Self { private, name, description, .. } = self;
         let ident = self.function.item.sig.ident.unraw();
@@ -29,7 +29,7 @@ impl Tool<'_> {
         }
     }
 
-    /// The declared schema of the result.
+    /// Generates the expression for the declared schema of the result, if there is one.
     fn output(&self) -> Option<TokenStream> {
         let private = &self.private;
         let Returns::Type { whole, held } = &self.function.returns else { return None };

@@ -1,4 +1,4 @@
-//! The method that runs the author's validation of arguments.
+//! Generates the method that validates arguments with the author's function.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
@@ -9,7 +9,7 @@ use crate::attributes::Validate;
 use crate::self_name::self_named;
 
 impl Tool<'_> {
-    /// The method that validates arguments, if the author has one.
+    /// Generates the method that validates arguments. Returns `None` if there is no `validate` attribute.
     pub(super) fn validate(&self) -> Option<TokenStream> {
         let Self { function, private, .. } = self;
         let span = Span::mixed_site();

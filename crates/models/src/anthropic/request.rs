@@ -1,4 +1,4 @@
-//! Writes requests. Each message is written once, as its content blocks; turns are put together from them.
+//! Serialises requests. The JSON of a message is cached, as a list of content blocks; turns are assembled from these.
 
 use helve_core::{Message, MessageBody, ModelRequest, Part};
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use crate::schema::closed;
 
 /// The default for `max_tokens`, which this API requires.
 const MAX_TOKENS: u64 = 8192;
-/// Ends a block up to which the provider caches the request.
+/// The end of a block that asks the provider to cache the request up to and including the block.
 const CACHE: &str = r#","cache_control":{"type":"ephemeral"}}"#;
 
 const TOOLS: ToolFormat = ToolFormat { open: r#"{"name":"#, parameters: r#","input_schema":"#, close: "}", omit_empty: false };
@@ -21,7 +21,7 @@ const CHOICE: ChoiceFormat =
 pub(super) fn write(model: &str, request: &ModelRequest) -> Vec<u8> {
     let (options, mut body) = (&request.options, Body::new());
     body.field("model", model);
-    // Reasoning counts as part of the response, and its budget must be smaller than the whole.
+    // The reasoning budget counts towards `max_tokens` and must be smaller.
     let reasoning = options.extra.get("thinking").and_then(|thinking| thinking.get("budget_tokens")).and_then(Value::as_u64);
     let max_tokens = options.max_tokens.map_or(MAX_TOKENS.saturating_add(reasoning.unwrap_or(0)), u64::from);
     body.field("max_tokens", &max_tokens);
@@ -31,7 +31,7 @@ pub(super) fn write(model: &str, request: &ModelRequest) -> Vec<u8> {
     write_system(request, &mut body);
     write_turns(request, body.open("messages"));
     if !request.tools.is_empty() {
-        // Tools are sent even if none may be called: calls in the history must be of tools that the provider knows.
+        // Tools are sent even if the model may call none, because the provider must know the tools of the calls in the history.
         request.tools.written().append(NAME, body.open("tools"), |bytes| {
             bytes.raw("[");
             TOOLS.write(&request.tools, bytes);
@@ -70,7 +70,7 @@ fn write_system(request: &ModelRequest, body: &mut Body) {
     into.raw("]");
 }
 
-/// Writes neighbours of one role as one turn.
+/// Writes the messages. Adjacent messages with the same role become one turn.
 fn write_turns(request: &ModelRequest, into: &mut Vec<u8>) {
     let messages = request.messages.iter().map(AsRef::as_ref);
     let messages: Vec<&Message> = messages.filter(|message| has_content(message.body(), is_blank)).collect();
@@ -80,7 +80,7 @@ fn write_turns(request: &ModelRequest, into: &mut Vec<u8>) {
         into.comma();
         let models = turn.iter().any(|message| is_models(message));
         into.raw(if models { r#"{"role":"assistant","content":["# } else { r#"{"role":"user","content":["# });
-        // Results of calls must come before anything else.
+        // The API requires the results of calls before other content.
         let (results, rest): (Vec<&Message>, Vec<&Message>) = turn.iter().partition(|message| is_result(message));
         for message in results.into_iter().chain(rest) {
             into.comma();
@@ -115,7 +115,7 @@ fn write_blocks(message: &MessageBody, into: &mut Vec<u8>) {
             }
         }
         MessageBody::Assistant { text, calls, kept, .. } => {
-            // Signed reasoning comes first, unchanged.
+            // The API requires signed reasoning first, and unchanged.
             for block in kept.iter().filter(|kept| &*kept.format == NAME).flat_map(|kept| &kept.parts) {
                 into.comma();
                 into.value(block);
@@ -135,7 +135,7 @@ fn write_blocks(message: &MessageBody, into: &mut Vec<u8>) {
         }
         MessageBody::Tool { call_id: id, model_id, text, success, .. } => {
             into.string(r#"{"type":"tool_result","tool_use_id":"#, &call_id(model_id.as_deref(), *id, is_id));
-            // An error without a text is refused.
+            // The API rejects an error without text.
             let text = if *success || !is_blank(text) { text } else { "The call failed." };
             if !is_blank(text) {
                 into.untrusted(r#","content":"#, text);
@@ -167,7 +167,7 @@ fn is_id(id: &str) -> bool {
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Asks the provider to cache everything up to the object that was just written.
+/// Asks the provider to cache the request up to and including the object that was just written.
 fn cache(into: &mut Vec<u8>) {
     if into.pop_if(|last| *last == b'}').is_some() {
         into.raw(CACHE);

@@ -1,4 +1,4 @@
-//! Reads responses, whole or in events: blocks of text, reasoning and calls.
+//! Parses responses, whole or as events: blocks of text, reasoning and calls.
 
 use helve_core::{Deltas, EndReason, ModelDelta, ModelError, Usage};
 use serde::Deserialize;
@@ -25,21 +25,21 @@ pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     reader.finish(into)
 }
 
-/// Reads a streamed response.
+/// The parser for a streamed response.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     ending: Ending,
     usage: UsageWire,
-    /// The blocks in progress, by their index.
+    /// The blocks in progress, with their indexes.
     open: Vec<(i64, Block)>,
 }
 
 /// A block in progress.
 #[derive(Debug)]
 enum Block {
-    /// A call, and the arguments that came with its start: they count if no others follow.
+    /// The index of a call, and the arguments in its start event, which are used if no others follow.
     Call(u32, Option<String>),
-    /// Reasoning, which the provider wants back unchanged.
+    /// A reasoning block, which must be sent back to the provider unchanged.
     Reasoning(Map<String, Value>),
 }
 
@@ -87,6 +87,7 @@ impl EventReader for Reader {
 }
 
 impl Reader {
+    /// Updates the usage, and appends the new total.
     fn used(&mut self, usage: Option<&UsageWire>, into: &mut Deltas) {
         if let Some(usage) = usage {
             self.usage.update(usage);
@@ -207,7 +208,7 @@ struct Response {
     error: Option<Value>,
 }
 
-/// The usage so far. Later events leave out what they do not change.
+/// The usage so far. Later events contain only the counts that changed.
 #[derive(Debug, Default, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "the wire's names")]
 struct UsageWire {
@@ -218,6 +219,7 @@ struct UsageWire {
 }
 
 impl UsageWire {
+    /// Replaces the counts that `newer` contains.
     fn update(&mut self, newer: &Self) {
         self.input_tokens = newer.input_tokens.or(self.input_tokens);
         self.cache_creation_input_tokens = newer.cache_creation_input_tokens.or(self.cache_creation_input_tokens);
@@ -225,7 +227,7 @@ impl UsageWire {
         self.output_tokens = newer.output_tokens.or(self.output_tokens);
     }
 
-    /// The API counts tokens read from the cache, and tokens written to it, separately.
+    /// Converts the usage. The API counts input tokens that are read from the cache or written to it separately; this adds them up.
     fn total(&self) -> Usage {
         let parts = [self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens];
         Usage {

@@ -1,4 +1,4 @@
-//! Writes requests. Each message is written once, as its parts; results of calls come together, in the order of the calls.
+//! Serialises requests. The JSON of a message is cached, as a list of parts. The results of calls are sent in the order of the calls.
 
 use helve_core::{Message, MessageBody, ModelRequest, Part, ProviderParts, SaidCall, ToolChoice};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use super::NAME;
 use crate::json::WriteJson;
 use crate::request::{Body, ToolFormat, has_content, is_shown};
 
-/// Stands in for the signature that newer models require, if another model made the call.
+/// Sent instead of a thought signature for calls that another model made; newer models require one.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
 const TOOLS: ToolFormat = ToolFormat { open: r#"{"name":"#, parameters: r#","parametersJsonSchema":"#, close: "}", omit_empty: true };
@@ -38,7 +38,7 @@ pub(super) fn write(model: &str, request: &ModelRequest) -> Vec<u8> {
     body.finish(&options.extra)
 }
 
-/// Whether a model refuses calls of the current turn without its signature. Models before Gemini 3 do not.
+/// Returns whether a model rejects calls without a thought signature in the current turn. Models before Gemini 3 do not.
 fn wants_signatures(model: &str) -> bool {
     let family = model.rsplit('/').next().and_then(|name| name.strip_prefix("gemini-"));
     family.is_some_and(|family| !family.starts_with(['1', '2']))
@@ -74,7 +74,7 @@ fn write_contents(wants_signatures: bool, request: &ModelRequest, into: &mut Vec
     into.raw("]");
 }
 
-/// Puts results right after their calls and in their order: calls without ids are matched by position.
+/// Moves results directly behind their calls and into the same order, because the provider matches calls without ids by position.
 fn sort_results(messages: &mut [&Message]) {
     let mut calls: &[SaidCall] = &[];
     for turn in messages.chunk_by_mut(|one, two| (role(one.body()) == Role::Model) == (role(two.body()) == Role::Model)) {
@@ -85,7 +85,7 @@ fn sort_results(messages: &mut [&Message]) {
     }
 }
 
-/// Who speaks. Results of calls are the user's, but are a turn of their own.
+/// The role of a turn. Results of calls are sent as the user, but in a separate turn.
 #[derive(PartialEq)]
 enum Role {
     User,
@@ -101,6 +101,7 @@ fn role(message: &MessageBody) -> Role {
     }
 }
 
+/// Returns the sort key of a message: results in the order of their calls, then everything else.
 fn position(message: &MessageBody, calls: &[SaidCall]) -> usize {
     match message {
         MessageBody::Tool { call_id, .. } => calls.iter().position(|call| call.id == *call_id).unwrap_or(calls.len()),
@@ -160,7 +161,7 @@ fn write_part(part: &Part, into: &mut Vec<u8>) {
     }
 }
 
-/// Writes the name of a call, and its id if the model gave one.
+/// Writes the name of the called tool, and the id of the call if the model gave one.
 fn write_name(before: &str, tool: &str, model_id: Option<&str>, into: &mut Vec<u8>) {
     into.string(before, tool);
     if let Some(id) = model_id {
@@ -168,7 +169,7 @@ fn write_name(before: &str, tool: &str, model_id: Option<&str>, into: &mut Vec<u
     }
 }
 
-/// Ends a part.
+/// Writes the end of a part, with its thought signature if there is one.
 fn close(signature: Option<&str>, into: &mut Vec<u8>) {
     if let Some(signature) = signature {
         into.string(r#","thoughtSignature":"#, signature);
@@ -176,11 +177,11 @@ fn close(signature: Option<&str>, into: &mut Vec<u8>) {
     into.raw("}");
 }
 
-/// The signatures that the model gave, each of one part.
+/// The thought signatures of a message, each for one part.
 struct Signatures<'a>(Option<&'a ProviderParts>);
 
 impl<'a> Signatures<'a> {
-    /// The signature of a call by its number, of the text or of the reasoning. If there are several, the last one counts.
+    /// Returns the signature of a part: the index of a call, `"text"` or `"thought"`. If there are several, returns the last one.
     fn of(&self, part: &Value) -> Option<&'a str> {
         let kept = self.0?.parts.iter().rfind(|kept| kept.get("part") == Some(part));
         kept?.get("signature")?.as_str()

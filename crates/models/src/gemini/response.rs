@@ -1,4 +1,4 @@
-//! Reads responses: whole ones, or chunks of the same shape.
+//! Parses responses: whole ones, or chunks of the same form.
 
 use helve_core::{Deltas, EndReason, ModelDelta, ModelError, Usage};
 use serde::Deserialize;
@@ -21,7 +21,7 @@ pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     reader.finish(into)
 }
 
-/// Reads a streamed response.
+/// The parser for a streamed response.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     ending: Ending,
@@ -42,7 +42,7 @@ impl EventReader for Reader {
 }
 
 impl Reader {
-    /// Reads a chunk. Returns whether it has a candidate, which may be empty.
+    /// Parses a chunk. Returns whether the chunk has a candidate, which may be empty.
     fn take(&mut self, chunk: Chunk<'_>, into: &mut Deltas) -> Result<bool, ModelError> {
         failure::check(chunk.error.as_ref())?;
         if let Some(usage) = chunk.usage_metadata {
@@ -136,7 +136,7 @@ struct Call<'a> {
     args: Option<&'a RawValue>,
 }
 
-/// The provider's feedback on the prompt: whether it was blocked.
+/// The provider's feedback on the prompt: whether and why it was blocked.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct Feedback<'a> {

@@ -1,4 +1,4 @@
-//! Writes requests. Each message is written once; a later turn only appends.
+//! Serialises requests. The JSON of a message is cached, so that later turns serialise only new messages.
 
 use helve_core::{MessageBody, ModelRequest, Part, SaidCall, ToolChoice, wire_id};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::json::WriteJson;
 use crate::request::{Body, ChoiceFormat, ToolFormat, write_role};
 use crate::schema::is_strict;
 
-/// Larger messages are written again each time: keeping a second copy costs more than writing them.
+/// Maximum size of messages whose JSON is cached, in bytes. For larger ones, a second copy costs more than serialising them again.
 const MAX_CACHED: usize = 16 << 10;
 
 const TOOLS: ToolFormat =
@@ -37,7 +37,7 @@ pub(super) fn write(wire: OpenAiChat, model: &str, request: &ModelRequest) -> Ve
         let into = body.open("response_format");
         into.raw(r#"{"type":"json_schema","json_schema":{"name":"answer","schema":"#);
         into.raw(schema.text());
-        // OpenAI enforces the schema only in strict mode; other servers always do.
+        // OpenAI enforces the schema only in strict mode; other servers always enforce it.
         into.raw(if is_strict(schema.value()) { r#","strict":true}}"# } else { "}}" });
     }
     let options = &request.options;
@@ -64,7 +64,7 @@ fn write_messages(wire: OpenAiChat, request: &ModelRequest, into: &mut Vec<u8>) 
     into.raw("]");
 }
 
-/// The approximate size of a message.
+/// Returns the approximate size of a message, in bytes.
 fn size(message: &MessageBody) -> usize {
     match message {
         MessageBody::System { text } => text.len(),

@@ -1,4 +1,4 @@
-//! Reads responses, whole or in events, with all the liberties that compatible servers take.
+//! Parses responses, whole or as events, and tolerates the deviations of compatible servers.
 
 use helve_core::{Deltas, EndReason, ModelDelta, ModelError, Usage};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use crate::text::Text;
 use crate::wire::{EventReader, invalid};
 
 pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
-    // UTF-8 is checked once for the whole body, not string by string.
+    // Checking UTF-8 once for the whole body is faster than checking each string.
     let text = std::str::from_utf8(body).map_err(|error| invalid("the response", &error, body))?;
     let chunk: Chunk<'_> = serde_json::from_str(text).map_err(|error| invalid("the response", &error, body))?;
     let mut reader = Reader { ending: Ending { over: true, ..Ending::default() }, ..Reader::default() };
@@ -23,11 +23,11 @@ pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     reader.finish(into)
 }
 
-/// Reads a streamed response.
+/// The parser for a streamed response.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     ending: Ending,
-    /// Whether a message came.
+    /// Whether the response contains a message.
     has_message: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Writes requests. Each message is written once, as its items.
+//! Serialises requests. The JSON of a message is cached, as a list of items.
 
 use helve_core::{MessageBody, ModelRequest, Part, ProviderParts};
 use serde_json::{Map, Value, json};
@@ -8,10 +8,10 @@ use crate::json::WriteJson;
 use crate::request::{Body, ChoiceFormat, ToolFormat, call_id, write_role};
 use crate::schema::is_strict;
 
-/// Maximum length of a call id.
+/// Maximum length of a call id, in bytes.
 const MAX_ID: usize = 64;
 
-/// Without `strict`, this API makes every parameter a required one.
+/// The format of tools. Without `"strict":false`, this API makes every parameter required.
 const TOOLS: ToolFormat =
     ToolFormat { open: r#"{"type":"function","name":"#, parameters: r#","parameters":"#, close: r#","strict":false}"#, omit_empty: false };
 
@@ -57,7 +57,7 @@ pub(super) fn write(wire: OpenAiResponses, model: &str, request: &ModelRequest) 
     body.finish(&options.extra)
 }
 
-/// Whether a model is one of OpenAI's without reasoning. They refuse requests for it.
+/// Returns whether a model is an OpenAI model without reasoning. These models reject requests for encrypted reasoning.
 fn is_without_reasoning(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     ["gpt-3", "gpt-4", "chatgpt"].iter().any(|family| name.starts_with(family)) || name.contains("-chat")
@@ -87,7 +87,7 @@ fn write_items(message: &MessageBody, into: &mut Vec<u8>) {
         },
         MessageBody::Assistant { text, calls, kept, .. } => {
             let mut reasoning = reasoning(kept.as_ref()).peekable();
-            // Reasoning comes before what it led to: before the text, or before a call.
+            // A reasoning item comes before the text or the call that it led to.
             let mut reasoning_before = |place: u64, into: &mut Vec<u8>| {
                 while let Some((_, item)) = reasoning.next_if(|(before, _)| *before <= place) {
                     into.comma();
@@ -131,8 +131,8 @@ fn part(part: &Part) -> Option<Value> {
     }
 }
 
-/// Stored reasoning items, each with the place before which it belongs: 0 is the text, 1 the first call. The provider refuses one
-/// that nothing follows, so those after the last call are never written.
+/// Returns the stored reasoning items, each with the position before which it belongs: 0 is the text, 1 the first call. Items after
+/// the last call are not sent, because the provider rejects a reasoning item that nothing follows.
 fn reasoning(kept: Option<&ProviderParts>) -> impl Iterator<Item = (u64, &Value)> {
     let kept = kept.filter(|kept| &*kept.format == NAME);
     kept.into_iter().flat_map(|kept| &kept.parts).filter_map(|part| Some((part.get("before")?.as_u64()?, part.get("item")?)))

@@ -1,4 +1,4 @@
-//! Reads responses, whole or in events: items of text, reasoning and calls.
+//! Parses responses, whole or as events: items of text, reasoning and calls.
 
 use helve_core::{Deltas, EndReason, ModelDelta, ModelError, Usage};
 use serde::Deserialize;
@@ -20,15 +20,15 @@ pub(super) fn whole(body: &[u8], into: &mut Deltas) -> Result<(), ModelError> {
     reader.finish(into)
 }
 
-/// Reads a streamed response.
+/// The parser for a streamed response.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     ending: Ending,
-    /// The items so far.
+    /// The items of the response so far.
     items: Vec<Item>,
-    /// Whether text came.
+    /// Whether the response contains text so far.
     has_text: bool,
-    /// Whether reasoning came.
+    /// Whether the response contains reasoning so far.
     has_reasoning: bool,
 }
 
@@ -36,9 +36,9 @@ pub(super) struct Reader {
 #[derive(Debug)]
 struct Item {
     index: i64,
-    /// Which call it is, if it is one.
+    /// The index of the call, if the item is a call.
     call: Option<u32>,
-    /// Whether its text or its arguments came as deltas.
+    /// Whether the text or the arguments of the item arrived as deltas.
     streamed: bool,
 }
 
@@ -91,7 +91,7 @@ impl EventReader for Reader {
 }
 
 impl Reader {
-    /// Reads a whole response, without what came as deltas before. Returns whether it has an output.
+    /// Parses a whole response, and skips its items if they already arrived as events. Returns whether the response has an output.
     fn response(&mut self, body: &[u8], into: &mut Deltas) -> Result<bool, ModelError> {
         let response: Response = serde_json::from_slice(body).map_err(|error| invalid("the response", &error, body))?;
         failure::check(response.error.as_ref())?;
@@ -109,13 +109,14 @@ impl Reader {
             (Some("failed" | "cancelled"), _) => return Err(invalid("the response", &"it failed without a reason", body)),
             (Some("incomplete"), Some("content_filter")) => Some(EndReason::Filter),
             (Some("incomplete"), _) => Some(EndReason::Length),
-            // The provider is still working on it.
+            // The provider is still generating the response.
             (Some("queued" | "in_progress"), _) => None,
             _ => Some(EndReason::Stop),
         };
         Ok(has_output)
     }
 
+    /// Returns the item with this index, and creates it if necessary.
     fn item(&mut self, index: i64) -> &mut Item {
         let known = self.items.iter().rposition(|item| item.index == index);
         let at = known.unwrap_or_else(|| {
@@ -125,6 +126,7 @@ impl Reader {
         &mut self.items[at]
     }
 
+    /// Starts an item. For a call, appends its id and name.
     fn begin(&mut self, index: i64, item: &Value, into: &mut Deltas) {
         let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let is_call = text("type") == Some("function_call");
@@ -135,6 +137,7 @@ impl Reader {
         }
     }
 
+    /// Ends an item. Appends its content unless that arrived as deltas.
     fn end(&mut self, index: i64, item: &Value, into: &mut Deltas) {
         self.begin(index, item, into);
         let &mut Item { streamed, call, .. } = self.item(index);
@@ -174,8 +177,8 @@ impl Reader {
         }
     }
 
-    /// Keeps reasoning with the index before which it belongs, but only what the provider accepts back. It stores nothing, so an id
-    /// alone means nothing to it.
+    /// Appends a delta with the fields of a reasoning item that the provider accepts back, and the position before which it belongs.
+    /// Skips an item without content: the provider stores nothing, so it does not know the id.
     fn keep(&self, item: &Value, into: &mut Deltas) {
         let is_there = |name: &str| item.get(name).is_some_and(|value| !value.is_null() && *value != json!([]));
         if !is_there("encrypted_content") && !is_there("content") {
@@ -192,7 +195,7 @@ impl Reader {
     }
 }
 
-/// The texts in a list of parts.
+/// Returns the texts in a list of parts.
 fn texts(parts: Option<&Value>) -> impl Iterator<Item = &str> {
     let parts = parts.and_then(Value::as_array).into_iter().flatten();
     parts.filter_map(|part| part.get("text").or(part.get("refusal"))?.as_str())

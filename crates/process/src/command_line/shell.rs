@@ -1,14 +1,14 @@
-//! Parses the text after `sh -c` far enough to see which files it names. It accepts more than a shell does: a file that is named once
-//! too often does no harm.
+//! Parses the text after `sh -c` to find the files that it names. The parser accepts more than a shell does, because a file that is found
+//! in error does no harm.
 
-/// A simple command: its words, and the files that it reads.
+/// The words of a simple command, including the files from which it redirects its input.
 pub(super) type SimpleCommand = Vec<String>;
 
 /// Keywords that may precede a command.
 const KEYWORDS: [&str; 14] =
     ["!", "builtin", "command", "coproc", "do", "elif", "else", "exec", "if", "then", "time", "until", "while", "{"];
 
-/// Returns the commands in a text, without the files that they write to.
+/// Returns the simple commands in a shell script, without the files to which they redirect their output.
 pub(super) fn commands(text: &str) -> Vec<SimpleCommand> {
     let mut reader = Reader::default();
     let mut characters = text.chars().peekable();
@@ -24,7 +24,7 @@ pub(super) fn commands(text: &str) -> Vec<SimpleCommand> {
             }
             '\\' => reader.quoted(characters.next().filter(|next| *next != '\n').into_iter()),
             '>' => {
-                // The word before it is a file descriptor.
+                // The word before `>` may be a file descriptor.
                 reader.end_word();
                 reader.writes_next = true;
             }
@@ -46,7 +46,7 @@ struct Reader {
     commands: Vec<SimpleCommand>,
     command: SimpleCommand,
     word: Option<String>,
-    /// Whether the next word is a file to write to.
+    /// Whether the next word is the target of an output redirection.
     writes_next: bool,
 }
 

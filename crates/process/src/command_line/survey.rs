@@ -1,4 +1,4 @@
-//! Searches a command for the files of the project that it names, and for what else it runs.
+//! Searches a command for the files of the project that it names, and describes what else the command may run.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use helve_core::printable;
 use super::{CommandLine, shell};
 use crate::scripts::{MAX_BYTES, script_digest};
 
-/// Maximum depth of commands inside commands.
+/// Maximum nesting depth of shell commands inside shell commands.
 const MAX_DEPTH: usize = 4;
 
-/// Programs that run the program in their arguments.
+/// Programs that run the program named in their arguments.
 const WRAPPERS: [&str; 21] = [
     "busybox",
     "chroot",
@@ -36,10 +36,10 @@ const WRAPPERS: [&str; 21] = [
     "xargs",
 ];
 
-/// Programs that download code.
+/// Programs that download the code they run.
 const DOWNLOADERS: [&str; 7] = ["bunx", "npx", "pipx", "pnpx", "uv", "uvx", "yarn"];
 
-/// Programs that read a file of their folder without being told its name.
+/// Programs that read a file with a fixed name in their working directory, and the possible names of that file.
 const RUNNERS: [(&str, &[&str]); 14] = [
     ("ant", &["build.xml"]),
     ("bun", &["package.json"]),
@@ -57,14 +57,14 @@ const RUNNERS: [(&str, &[&str]); 14] = [
     ("task", &["Taskfile.yml"]),
 ];
 
-/// How an interpreter is told what to run.
+/// How the command line of an interpreter names the code to run.
 struct Interpreter {
     name: &'static str,
-    /// Options that are followed by code.
+    /// Options whose value is code.
     text: &'static [&'static str],
-    /// Options that are followed by a module name.
+    /// Options whose value is a module name.
     module: &'static [&'static str],
-    /// Suffixes that it tries on the name of a file or folder.
+    /// Suffixes that the interpreter appends to the name of a file or folder.
     files: &'static [&'static str],
 }
 
@@ -88,16 +88,16 @@ const TEXT_PROGRAMS: [&str; 14] =
 
 const SHELLS: [&str; 8] = ["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
 
-/// Programs whose files are data, within a shell command: the files may change while a tool is used.
+/// Programs in shell commands that use the files in their arguments as data. Such files may change while a tool is in use.
 const DATA_PROGRAMS: [&str; 36] = [
     "[", "[[", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "echo", "exit", "export", "false", "grep", "head", "jq", "kill",
     "ls", "mkdir", "mv", "printf", "read", "rm", "rmdir", "set", "sleep", "sort", "sqlite3", "stat", "tail", "tee", "test", "touch", "tr",
     "true", "wc",
 ];
 
-/// The files that a command names, and what they do not cover.
+/// The files that a command names, and what the command may run besides these files.
 pub(super) struct Survey<'a> {
-    /// Folders to search: a program is found in the project's folder, a file that it opens in the folder it runs in.
+    /// Folders in which to look for files: the project folder for programs, the working directory for files that programs open.
     folders: Vec<PathBuf>,
     project: &'a Path,
     files: BTreeSet<PathBuf>,
@@ -112,7 +112,7 @@ impl<'a> Survey<'a> {
         );
         let mut survey = Self { folders, project, files: BTreeSet::new(), gaps: BTreeSet::new() };
         survey.line(line.words, line.env);
-        // A definition may contain variables, whose values are not known before it is trusted.
+        // The values of the variables in a definition are unknown until the definition is trusted.
         let open: Vec<_> =
             line.words.iter().chain(line.env).map(String::as_str).chain(line.folder).filter(|word| word.contains("${")).collect();
         if !open.is_empty() {
@@ -128,7 +128,7 @@ impl<'a> Survey<'a> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         self.command(&words, 0);
         self.texts(&words);
-        // Some variables name code: BASH_ENV, LD_PRELOAD, NODE_OPTIONS, PYTHONPATH, GIT_SSH_COMMAND.
+        // Some variables name code to run: BASH_ENV, LD_PRELOAD, NODE_OPTIONS, PYTHONPATH, GIT_SSH_COMMAND.
         for (entry, value) in env.iter().filter_map(|entry| Some((entry, entry.split_once('=')?.1))) {
             value.split([' ', ':', ',', ';']).for_each(|piece| self.word(piece));
             if value.replace("${", "").contains('$') {
@@ -137,14 +137,14 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Adds commands inside arguments, and paths that hide the name of a file.
+    /// Adds the files named in commands inside arguments, and describes paths that hide the name of a file.
     fn texts(&mut self, words: &[&str]) {
         for word in words {
             if word.starts_with("PATH=") {
                 self.gaps.insert(format!("programs that {} finds", shown(word)));
             }
             if word.contains("/proc/") {
-                self.gaps.insert(format!("the file that {} leads to", shown(word)));
+                self.gaps.insert(format!("the file that {} refers to", shown(word)));
             }
         }
         let Some((program, arguments)) = words.split_first() else { return };
@@ -157,12 +157,12 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Returns the files that exist.
+    /// Returns the existing files of the project that the command names.
     pub(super) fn files(self) -> Vec<PathBuf> {
         self.files.into_iter().collect()
     }
 
-    /// Returns what the digests of the files do not cover.
+    /// Describes what the command may run that the digests of its files do not cover.
     pub(super) fn gaps(mut self) -> Vec<String> {
         for file in &self.files {
             let name = shown(&file.strip_prefix(self.project).unwrap_or(file).to_string_lossy());
@@ -177,7 +177,7 @@ impl<'a> Survey<'a> {
 
     fn command(&mut self, words: &[&str], depth: usize) {
         let Some(first) = words.first() else { return };
-        // The `.` of a shell is a command, not a folder.
+        // In a shell, `.` at the start is a command, not a folder.
         words.iter().skip(usize::from(*first == ".")).for_each(|word| self.word(word));
         self.program(words, depth);
         if WRAPPERS.contains(&base_name(first)) {
@@ -185,7 +185,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Any word may name a file: as it is, as the value of an option, or after an `@`.
+    /// Adds the files that a word names: as a whole, as the value of an option, or after an `@`.
     fn word(&mut self, word: &str) {
         self.name(word);
         if let Some((_, value)) = word.split_once('=') {
@@ -203,7 +203,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Adds a file if it exists. Returns whether it does.
+    /// Adds a file if it exists. Returns whether it exists.
     fn cover(&mut self, name: &str) -> bool {
         let found: Vec<_> = self.paths(name).filter(|path| path.is_file()).collect();
         let is_there = !found.is_empty();
@@ -211,19 +211,19 @@ impl<'a> Survey<'a> {
         is_there
     }
 
-    /// The possible paths of a file or folder. An absolute path counts if it is in the project.
+    /// Returns the possible paths of a file or folder. Ignores absolute paths that are not in the project.
     fn paths(&self, name: &str) -> impl Iterator<Item = PathBuf> {
-        // Another absolute path may lead into the project too: by a symbolic link, or by `..`.
+        // An absolute path may also lead into the project through a symbolic link or `..`.
         let leads_in = |path: &Path| path.starts_with(self.project) || path.canonicalize().is_ok_and(|real| real.starts_with(self.project));
         let own = !name.is_empty() && !name.contains('\0') && (Path::new(name).is_relative() || leads_in(Path::new(name)));
         self.folders.iter().filter(move |_| own).map(|folder| folder.join(name)).collect::<Vec<_>>().into_iter()
     }
 
-    /// Adds a program and its arguments.
+    /// Adds the files that a program runs, depending on which program it is and on its arguments.
     fn program(&mut self, words: &[&str], depth: usize) {
         let Some((first, arguments)) = words.split_first() else { return };
         let name = base_name(first);
-        // `python3.12` is a python.
+        // Removes a version: `python3.12` becomes `python`.
         let family = name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.');
         if SHELLS.contains(&name) {
             self.shell(name, arguments, depth);
@@ -234,7 +234,7 @@ impl<'a> Survey<'a> {
             for file in *files {
                 self.cover(file);
             }
-            self.gaps.insert(format!("what {} runs beside the file that it follows", shown(name)));
+            self.gaps.insert(format!("other files that {} reads or runs", shown(name)));
         }
         if DOWNLOADERS.contains(&name) || matches!(arguments, [word, ..] if matches!(*word, "dlx" | "exec" | "x") && is_packager(name)) {
             self.gaps.insert(format!("code that {} downloads", shown(name)));
@@ -263,7 +263,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Whether it is clear which file of the project a shell command runs, if any.
+    /// Returns whether Helve can tell which project file, if any, a shell command runs.
     fn is_clear(&mut self, words: &[&str]) -> bool {
         let is_assignment =
             |word: &&&str| word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && !name.contains(['/', '$', ' ']));
@@ -304,7 +304,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Adds a module by its name. The packages that contain it run too.
+    /// Adds the files of a module, and of the Python packages that contain it, because their code also runs.
     fn module(&mut self, interpreter: &Interpreter, option: &str, module: &str) {
         let is_python = interpreter.files.contains(&"/__main__.py");
         let path = if is_python { module.replace('.', "/") } else { module.replace("::", "/") };
@@ -316,12 +316,12 @@ impl<'a> Survey<'a> {
             self.cover(&format!("{}/__init__.py", &path[..end]));
         }
         if !is_there {
-            self.gaps.insert(format!("the module {} of {}, which is not a file of this folder", shown(module), shown(option)));
+            self.gaps.insert(format!("the module {} of {}, which is not in this folder", shown(module), shown(option)));
         }
     }
 }
 
-/// The text with the defaults of its variables.
+/// Replaces each variable in a text with its default, or with nothing if it has none.
 fn with_defaults(text: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, after)) = rest.split_once("${") {
@@ -333,13 +333,13 @@ fn with_defaults(text: &str) -> String {
     out + rest
 }
 
-/// Whether a word is a group of one-letter options, such as `-c` or `-Ic`.
+/// Returns whether a word is a group of one-letter options, such as `-c` or `-Ic`.
 fn is_short(word: &str) -> bool {
     (2..=5).contains(&word.len())
         && word.strip_prefix('-').is_some_and(|letters| letters.bytes().all(|letter| letter.is_ascii_alphabetic()))
 }
 
-/// Whether a shell command may run what another one reads: `cat x | sh`.
+/// Returns whether a shell command may run the output of another one, as in `cat x | sh`.
 fn runs_what_it_reads(words: &[String]) -> bool {
     words.iter().map(|word| base_name(word)).any(|word| {
         let family = word.trim_end_matches(|last: char| last.is_ascii_digit() || last == '.');

@@ -63,7 +63,7 @@ fn files_are_found_wherever_a_command_names_them() {
 fn what_is_not_covered_is_said() {
     let project = project(&["a.sh", "lib/x.js", "app/__main__.py"]);
     let cases: [(&[&str], &str); 15] = [
-        (&["python3", "-m", "http.server"], "the module `http.server` of `python3 -m`, which is not a file of this folder"),
+        (&["python3", "-m", "http.server"], "the module `http.server` of `python3 -m`, which is not in this folder"),
         (&["python3", "app"], "the files in the folder `app`"),
         (&["python3", "-c", "import x"], "files that the text after `python3 -c` reads"),
         (&["perl", "-ne", "print"], "files that the text after `perl -ne` reads"),
@@ -73,8 +73,8 @@ fn what_is_not_covered_is_said() {
         (&["sh", "-c", "$TOOL x"], "files that the text after `sh -c` reads or runs"),
         (&["sh", "-c", "X=1 eval \"$1\""], "files that the text after `sh -c` reads or runs"),
         (&["bash", "-il", "a.sh"], "the start-up files of `bash`"),
-        (&["node", "--require", "tap", "a.js"], "the module `tap` of `node --require`, which is not a file of this folder"),
-        (&["make"], "what `make` runs beside the file that it follows"),
+        (&["node", "--require", "tap", "a.js"], "the module `tap` of `node --require`, which is not in this folder"),
+        (&["make"], "other files that `make` reads or runs"),
         (&["npx", "-y", "some-server"], "code that `npx` downloads"),
         (&["env", "A=1", "uvx", "x"], "code that `uvx` downloads"),
         (&["pnpm", "dlx", "x"], "code that `pnpm` downloads"),

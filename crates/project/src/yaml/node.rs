@@ -2,22 +2,22 @@
 
 use serde_json::{Map, Value};
 
-/// A position in a file, starting at 1.
+/// A position in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The line.
+    /// The line, starting at 1.
     pub line: usize,
-    /// The column in characters.
+    /// The column in characters, starting at 1.
     pub column: usize,
 }
 
-/// Returns the replacement of the string at a pointer, or `None` to keep it.
+/// A closure that gets a JSON pointer and the string at it, and returns the replacement, or `None` to keep the string.
 type Rewrite<'a, E> = dyn FnMut(&str, &str) -> Result<Option<String>, E> + 'a;
 
-/// A YAML value and its position.
+/// A YAML value with its position.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// Start of the value.
+    /// The position of the start of the value.
     pub position: Position,
     pub(super) content: Content,
 }
@@ -37,7 +37,7 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// The value as JSON.
+    /// Returns the value as JSON.
     #[must_use]
     pub fn value(&self) -> Value {
         match &self.content {
@@ -49,19 +49,19 @@ impl Node {
         }
     }
 
-    /// Returns whether a map has a key.
+    /// Returns whether the value is a map with this key.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         matches!(&self.content, Content::Map(entries) if entries.iter().any(|entry| entry.key == key))
     }
 
-    /// The keys of a map.
+    /// Returns the keys of a map; none for other values.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         let entries = if let Content::Map(entries) = &self.content { entries.as_slice() } else { &[] };
         entries.iter().map(|entry| entry.key.as_str())
     }
 
-    /// Returns whether any string in it satisfies a predicate.
+    /// Returns whether any string in the value satisfies a predicate.
     #[must_use]
     pub(crate) fn any_text(&self, is: &impl Fn(&str) -> bool) -> bool {
         match &self.content {
@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    /// The position of the value at a JSON pointer: of its key, of the item, or of the closest existing parent.
+    /// Returns the position of the value at a JSON pointer: of its key, of the list item, or of the nearest existing parent.
     #[must_use]
     pub fn locate(&self, pointer: &str) -> Position {
         let mut node = self;
@@ -98,10 +98,10 @@ impl Node {
         position
     }
 
-    /// Rewrites every string, given the pointer to it.
+    /// Replaces every string for which the closure returns a new one.
     ///
     /// # Errors
-    /// The first error of the closure.
+    /// Returns the first error of the closure.
     pub(crate) fn rewrite<E>(&mut self, rewrite: &mut Rewrite<'_, E>) -> Result<(), E> {
         self.rewrite_at(&mut String::new(), rewrite)
     }
@@ -135,7 +135,7 @@ impl Node {
         Ok(())
     }
 
-    /// The number of values and of bytes of text, with aliases expanded.
+    /// Returns the number of values, and their size in bytes, with aliases expanded.
     pub(super) fn size(&self) -> (usize, usize) {
         let add = |(nodes, bytes): (usize, usize), (more, text): (usize, usize)| (nodes + more, bytes + text);
         match &self.content {

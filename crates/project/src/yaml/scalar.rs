@@ -1,8 +1,8 @@
-//! The YAML 1.2 core schema for plain scalars, in which `no` and `on` are strings.
+//! Resolves plain scalars by the YAML 1.2 core schema, in which `no` and `on` are strings.
 
 use serde_json::{Number, Value};
 
-/// The value of a plain scalar.
+/// Returns the value of a plain scalar.
 pub(super) fn resolve(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -26,7 +26,7 @@ fn number(text: &str) -> Option<Number> {
     }
     let plain = text.strip_prefix('+').unwrap_or(text);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that does not fit 64 bits stays a string, so that no digit is lost.
+        // An integer that does not fit into 64 bits stays a string, so that no digit is lost.
         return plain.parse::<i64>().map(Number::from).or_else(|_| plain.parse::<u64>().map(Number::from)).ok();
     }
     let is_float = digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));

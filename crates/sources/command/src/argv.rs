@@ -1,6 +1,6 @@
-//! The command line of a tool: checked against the parameters when loaded, filled with values for each call.
+//! The command line of a tool: checks its templates when the tool is loaded, and fills in the values of each call.
 //!
-//! No shell is involved, so a value can only do harm if the program takes it for an option. Such values are rejected.
+//! No shell is used, so a value is only dangerous if the program could take it for an option. Such values are rejected.
 
 use helve_core::authored::FieldError;
 use helve_core::{Schema, ToolError, suggest};
@@ -8,17 +8,17 @@ use serde_json::Value;
 
 use crate::template::{HINT, Template};
 
-/// The program and its arguments, with templates.
+/// The command line of a tool: the program, and templates for its arguments.
 #[derive(Debug)]
 pub(crate) struct Argv {
     program: String,
     arguments: Vec<Template>,
-    /// Number of arguments up to and including the literal `--`.
+    /// Number of arguments up to and including the literal `--`; `usize::MAX` if there is none.
     options_end: usize,
 }
 
 impl Argv {
-    /// Reads the field `command`.
+    /// Parses the field `command`, and checks that templates refer to existing parameters.
     pub(crate) fn read(command: &[String], parameters: &Schema) -> Result<Self, FieldError> {
         let example = "write the program and its arguments as a list, such as `[python3, scripts/hello.py]`";
         let Some((program, rest)) = command.split_first() else {
@@ -51,7 +51,7 @@ impl Argv {
         Ok(Self { program, arguments: templates, options_end })
     }
 
-    /// The program as written.
+    /// Returns the program as written in the file.
     pub(crate) fn program(&self) -> &str {
         &self.program
     }
@@ -61,7 +61,7 @@ impl Argv {
         self.arguments.iter().any(|argument| argument.paths().next().is_some())
     }
 
-    /// The arguments of one call. An argument whose value was omitted is omitted.
+    /// Returns the arguments of one call. Leaves out an argument if the call gives no value for its template.
     pub(crate) fn fill(&self, values: &Value) -> Result<Vec<String>, ToolError> {
         let mut filled = Vec::with_capacity(self.arguments.len());
         for (index, template) in self.arguments.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Argv {
     }
 }
 
-/// Rejects an optional value after an option: if omitted, the option would take the next argument as its value.
+/// Rejects a template with an optional parameter after an option: without a value, the option would take the next argument as its value.
 fn check_options(words: &[String], templates: &[Template], parameters: &Schema) -> Result<(), FieldError> {
     let schema = parameters.value();
     let is_given = |name: &str| {
@@ -105,7 +105,7 @@ fn check_options(words: &[String], templates: &[Template], parameters: &Schema) 
     Ok(())
 }
 
-/// Checks that the schema has a field at this path, as far as it lists its fields.
+/// Checks that the schema has a field at this path. Accepts the path if the schema allows fields that it does not list.
 fn check_path(schema: &Value, path: &[String]) -> Result<(), (String, Option<String>)> {
     let mut schema = schema;
     for (depth, name) in path.iter().enumerate() {
@@ -124,7 +124,7 @@ fn check_path(schema: &Value, path: &[String]) -> Result<(), (String, Option<Str
     Ok(())
 }
 
-/// Returns whether objects may have fields that the schema does not list.
+/// Returns whether the schema allows fields that it does not list.
 fn is_open(schema: &Value, depth: usize) -> bool {
     let has = |keyword: &str| schema.get(keyword).is_some();
     if ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"].into_iter().any(has) {
@@ -133,7 +133,7 @@ fn is_open(schema: &Value, depth: usize) -> bool {
     let objects =
         schema.get("type").is_none_or(|kind| kind == "object" || kind.as_array().is_some_and(|kinds| kinds.contains(&"object".into())));
     let extra = schema.get("additionalProperties").is_some_and(|extra| *extra != Value::Bool(false));
-    // The top level is closed unless it says otherwise; an object without listed properties is open.
+    // The top level allows only listed fields by default. A nested object without `properties` allows all fields.
     objects && (extra || (depth > 0 && !has("properties")))
 }
 

@@ -2,11 +2,11 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The program exceeded its output limit.
+/// The error for a program that exceeded its output limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutputTooLarge;
 
-/// Reads everything, up to a limit. A broken pipe counts as the end.
+/// Reads a pipe to its end into `into`. Fails if there are more than `limit` bytes. A broken pipe counts as the end.
 pub(crate) async fn read_all(pipe: impl AsyncRead + Unpin, into: &mut Vec<u8>, limit: u64) -> Result<(), OutputTooLarge> {
     let _ = pipe.take(limit.saturating_add(1)).read_to_end(into).await;
     if into.len() as u64 > limit { Err(OutputTooLarge) } else { Ok(()) }

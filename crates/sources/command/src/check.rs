@@ -1,4 +1,4 @@
-//! Checks the definition of a command tool and makes the tool.
+//! Checks the definition of a command tool, and creates the tool.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,20 +13,20 @@ use crate::attempt;
 use crate::definition::{CommandDefinition, Stdin};
 use crate::tool::CommandTool;
 
-/// Default limit of a program's output in bytes.
+/// Default for the maximum size of a program's output, in bytes.
 const DEFAULT_BYTES: u64 = 1 << 20;
-/// Maximum limit of a program's output in bytes; the output is held in memory.
+/// Largest allowed value of `max_bytes`. The output is held in memory.
 const MAX_BYTES: u64 = 64 << 20;
 
 impl CommandDefinition {
-    /// Makes the tool. `folder` is the project folder, in which programs and files are found; `location` tells people where the tool is
+    /// Creates the tool. `folder` is the project folder, which contains programs and files. `location` tells people where the tool is
     /// defined.
     ///
-    /// The program is looked up on each call, so a missing program fails only its calls. Values in `env` whose names look secret are added to
-    /// the redactor.
+    /// Each call looks up the program, so a missing program makes only calls fail. Values in `env` whose names look like secrets are added
+    /// to the redactor.
     ///
     /// # Errors
-    /// The invalid field, and how to fix it.
+    /// Returns the first invalid field, and how to fix it.
     pub fn tool(&self, folder: &Path, location: &str, redactor: &Redactor) -> Result<Arc<dyn DynTool>, FieldError> {
         let spec = read_spec(&self.name, self.title.as_deref(), &self.description, self.parameters.as_ref(), self.output.as_ref())?;
         let spec = spec.with_rules(self.rules.rules(Permission::Auto)).with_origin(ToolKind::Command, location);
@@ -52,7 +52,7 @@ impl CommandDefinition {
         }))
     }
 
-    /// The command line.
+    /// Returns the command line of the tool.
     #[must_use]
     pub fn line(&self) -> CommandLine<'_> {
         CommandLine { words: &self.command, env: &self.env, folder: self.working_folder.as_deref() }

@@ -1,7 +1,7 @@
-//! Executables as tools: arguments in, text or JSON out, and no process left behind.
+//! Command tools: programs that agents can call. A program gets the arguments, and writes text or JSON.
 //!
-//! A call uses no shell, starts with an empty environment and has an output limit. When it ends, everything it started is killed: its
-//! process group, and on Linux also processes that left the group.
+//! A call uses no shell, starts with an empty environment, and has an output limit. When a call ends, Helve kills all processes that the
+//! call started: the process group, and on Linux also processes that left the group.
 
 mod argv;
 mod attempt;

@@ -1,4 +1,4 @@
-//! Runs a program in its own process group: feeds it, reads it, stops it, and kills all its processes.
+//! Runs a program in its own process group: writes its input, reads its output, stops it, and kills all its processes.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -20,20 +20,20 @@ use tokio_util::sync::CancellationToken;
 use crate::attempt::Attempt;
 use crate::capture::{self, OutputTooLarge};
 
-/// Time between SIGTERM and SIGKILL; half of the second that a cancelled call has.
+/// Time between SIGTERM and SIGKILL: half of the second in which a cancelled call must end.
 const GRACE: Duration = Duration::from_millis(500);
-/// How long to read on after the program exited, for output of its children.
+/// How long to keep reading output after the program exited, because its children may still write.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long to wait for a killed program. If the system is slower, it is reaped later.
+/// How long to wait for a killed program to exit. If it takes longer, the program is reaped later.
 const REAP_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Everything needed to start a program.
+/// The parameters for starting a program.
 pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) folder: PathBuf,
-    /// Standard input; `None` for `/dev/null`.
+    /// The bytes for standard input; `None` for `/dev/null`.
     pub(crate) input: Option<Vec<u8>>,
     pub(crate) max_bytes: u64,
     pub(crate) attempt: Attempt,
@@ -50,13 +50,13 @@ pub(crate) struct ProgramOutput {
 /// Why a program did not exit by itself.
 #[derive(Debug)]
 pub(crate) enum ProgramError {
-    /// It could not be started.
+    /// The program could not be started.
     NotStarted(io::Error),
     /// The call was cancelled or timed out.
     Cancelled,
-    /// It exceeded its output limit.
+    /// The program exceeded its output limit.
     OutputTooLarge,
-    /// Its exit status is unknown.
+    /// Waiting for the program failed, so its exit status is unknown.
     Lost(io::Error),
 }
 
@@ -66,16 +66,16 @@ impl From<OutputTooLarge> for ProgramError {
     }
 }
 
-/// Runs a program to its end. When this future completes or is dropped, none of its processes is left.
+/// Runs a program to its end. When the future completes or is dropped, all processes of the program are killed.
 pub(crate) async fn run(launch: Launch, cancel: &CancellationToken, redactor: &Redactor) -> Result<ProgramOutput, ProgramError> {
     let mut process = Process::start(&launch).map_err(ProgramError::NotStarted)?;
     let (stdin, stdout, stderr) = (process.child.stdin.take(), process.child.stdout.take(), process.child.stderr.take());
     let (mut written, mut tail) = (Vec::new(), Tail::new(redactor));
     let status = {
-        // All three concurrently: a program may write before it has read all its input.
+        // Write and read concurrently: a program may write before it has read all its input.
         let feed = async {
             if let (Some(mut pipe), Some(input)) = (stdin, &launch.input) {
-                // A program may ignore its input. If it closes the pipe, the write fails, which is fine.
+                // Ignore an error: a program may close standard input without reading it.
                 let _ = pipe.write_all(input).await;
             }
             Ok(())
@@ -97,7 +97,7 @@ pub(crate) async fn run(launch: Launch, cancel: &CancellationToken, redactor: &R
     Ok(ProgramOutput { status, stdout: written, stderr: tail.finish() })
 }
 
-/// A program and its process group. `group` is dropped first: it must be killed before the leader's pid can be reused.
+/// A program and its process group. `group` must be dropped first, so that the group is killed before the leader's PID can be reused.
 struct Process {
     group: Group,
     child: Child,
@@ -119,7 +119,7 @@ impl Process {
         Ok(Self { group: Group::of(&child, launch.attempt.marker())?, child })
     }
 
-    /// Waits for the program to exit, or stops it.
+    /// Waits until the program exits. Stops the program if the call is cancelled.
     async fn watch<P>(&mut self, mut pipes: Pin<&mut Fuse<P>>, cancel: &CancellationToken) -> Result<ExitStatus, ProgramError>
     where
         P: Future<Output = Result<(), OutputTooLarge>>,
@@ -131,7 +131,7 @@ impl Process {
         };
         match ended {
             Ok(status) if pipes.is_terminated() => Ok(status),
-            // A child still holds the pipes open; read on for a moment.
+            // A child still has the pipes open: keep reading for a moment.
             Ok(status) => tokio::select! {
                 biased;
                 read = pipes => read.map(|()| status).map_err(ProgramError::from),
@@ -141,7 +141,7 @@ impl Process {
             Err(ProgramError::Cancelled) => {
                 let until = Instant::now() + GRACE;
                 self.group.ask_to_end();
-                // The leader may be a shell that exits at once while its children still clean up.
+                // Also wait for the group: the leader may be a shell that exits at once, while its children still clean up.
                 let _ = tokio::time::timeout_at(until, self.serve(pipes)).await;
                 self.group.emptied(until).await;
                 Err(ProgramError::Cancelled)
@@ -150,7 +150,7 @@ impl Process {
         }
     }
 
-    /// Waits for the program to exit while its pipes are read and written.
+    /// Waits until the program exits, and reads and writes its pipes in the meantime.
     async fn serve<P>(&mut self, pipes: Pin<&mut Fuse<P>>) -> Result<ExitStatus, ProgramError>
     where
         P: Future<Output = Result<(), OutputTooLarge>>,
@@ -168,7 +168,7 @@ impl Process {
         Ok(status)
     }
 
-    /// Kills and reaps what is left.
+    /// Kills and reaps all remaining processes.
     async fn end(&mut self) {
         self.group.end().await;
         if !self.group.leader_was_reaped() {

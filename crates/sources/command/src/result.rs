@@ -12,12 +12,12 @@ use crate::definition::OutputFormat;
 use crate::process::ProgramOutput;
 use helve_process::keep_end;
 
-/// Maximum number of bytes of a failed program's output in the error.
+/// Maximum size of a failed program's output in the error message, in bytes.
 const MAX_EXCERPT: usize = 2000;
-/// Maximum length of an invalid output in the error.
+/// Maximum length of invalid output in the error message, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// The result of a program that exited by itself.
+/// Converts the output of a program to a result, or to an error if the exit status is not 0 or the output is not valid JSON.
 pub(crate) fn read(finished: &ProgramOutput, format: OutputFormat, redactor: &Redactor) -> Result<Output, ToolError> {
     if !finished.status.success() {
         return Err(failure(finished, redactor));
@@ -33,7 +33,7 @@ pub(crate) fn read(finished: &ProgramOutput, format: OutputFormat, redactor: &Re
     }
 }
 
-/// The size was limited while reading; this limits the parsed value.
+/// Returns limits for the depth and the number of values. The size was already limited while reading.
 fn limits(bytes: &[u8]) -> JsonLimits {
     JsonLimits { bytes: bytes.len(), depth: 100, nodes: 250_000 }
 }
@@ -53,7 +53,7 @@ fn failure(finished: &ProgramOutput, redactor: &Redactor) -> ToolError {
     let mut said = finished.stderr.trim().to_owned();
     let mut stream = "stderr";
     if said.is_empty() {
-        // Redacted before it is shortened: half a secret would not be found.
+        // Redact before shortening: the redactor would not recognise half a secret.
         let stdout = String::from_utf8_lossy(&finished.stdout);
         redactor.clean(&stdout).as_deref().unwrap_or(&stdout).trim().clone_into(&mut said);
         stream = "stdout";
@@ -69,7 +69,7 @@ fn failure(finished: &ProgramOutput, redactor: &Redactor) -> ToolError {
     ToolError::failed(format!("the program {how}{said}")).with(key, value)
 }
 
-/// How it ended, as text and as a detail for programs.
+/// Describes an exit status: as text for the message, and as the key and value of an error detail.
 fn ending(status: ExitStatus) -> (String, &'static str, Value) {
     match (status.code(), status.signal()) {
         (Some(code), _) => (format!("exited with status {code}"), "exit_status", json!(code)),

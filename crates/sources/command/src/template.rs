@@ -1,31 +1,31 @@
-//! `{{ name }}` in an argument of a command: parsed when the file is loaded, filled in for each call.
+//! Templates in the arguments of a command, such as `{{ name }}`. They are parsed when the file is loaded, and filled in for each call.
 //!
 //! There are no filters, conditions or loops.
 
 use serde_json::Value;
 
-/// The hint of every error.
+/// The hint for every template error.
 pub(crate) const HINT: &str = "write `{{ parameter }}` or `{{ parameter.field }}`; for literal braces write `{{ '{{' }}`";
 
-/// One argument of a command, with templates.
+/// The template of one argument: literal text and placeholders for values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Template(Vec<Piece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    /// The path of the value: a parameter, then fields of objects.
+    /// A placeholder: the name of a parameter, then names of nested fields.
     Value(Vec<String>),
 }
 
 impl Template {
-    /// Parses an argument. The error is a message for people.
+    /// Parses an argument. Returns an error message if the template is invalid.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, inside)) = rest.split_once("{{") {
             push_text(&mut pieces, before);
-            // Quoted braces are literal, so that templates of other programs can be written.
+            // `{{ '{{' }}` is an escape for literal braces, for arguments that contain templates of other programs.
             if let Some(after) = quoted_braces(inside) {
                 push_text(&mut pieces, "{{");
                 rest = after;
@@ -45,17 +45,17 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    /// The paths of the values in it.
+    /// Returns the paths of all placeholders in the template.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &[String]> {
         self.0.iter().filter_map(|piece| if let Piece::Value(path) = piece { Some(path.as_slice()) } else { None })
     }
 
-    /// Returns whether it starts with a value.
+    /// Returns whether the template starts with a placeholder.
     pub(crate) fn begins_with_value(&self) -> bool {
         matches!(self.0.first(), Some(Piece::Value(_)))
     }
 
-    /// The argument with its values. Returns `None` if one of them is missing.
+    /// Fills in the values. Returns `None` if a value is missing or null.
     pub(crate) fn fill(&self, arguments: &Value) -> Option<String> {
         let mut text = String::new();
         for piece in &self.0 {
@@ -80,7 +80,7 @@ fn push_text(pieces: &mut Vec<Piece>, more: &str) {
     }
 }
 
-/// The rest after `'{{' }}` or `"{{" }}`.
+/// Returns the text after the escape `'{{' }}` or `"{{" }}`, or `None` if the text starts with no escape.
 fn quoted_braces(inside: &str) -> Option<&str> {
     let inside = inside.trim_start();
     let after = inside.strip_prefix("'{{'").or_else(|| inside.strip_prefix("\"{{\""))?;

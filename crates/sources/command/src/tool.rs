@@ -1,4 +1,4 @@
-//! A command as a tool: runs one process per call.
+//! A command tool: runs one process for each call.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::definition::OutputFormat;
 use crate::process::{self, Launch, ProgramError, ProgramOutput};
 use crate::result;
 
-/// Parsing an output of this size would delay other calls.
+/// Size in bytes from which output is parsed on a blocking thread, so that it does not delay other calls.
 const LARGE: usize = 256 << 10;
 
-/// A command whose definition was checked.
+/// A command tool whose definition was checked.
 pub(crate) struct CommandTool {
     pub(crate) spec: Arc<ToolSpec>,
     pub(crate) argv: Argv,
     pub(crate) environment: Environment,
-    /// The project folder, in which the program is found.
+    /// The project folder, which may contain the program.
     pub(crate) project: PathBuf,
-    /// The working folder.
+    /// The working directory of the program.
     pub(crate) folder: PathBuf,
-    /// The scripts as they were when a person could review them.
+    /// Snapshot of the scripts at the time of the review.
     pub(crate) scripts: Scripts,
     pub(crate) reads_json: bool,
     pub(crate) format: OutputFormat,
@@ -44,7 +44,7 @@ impl DynTool for CommandTool {
                 return Err(ToolError::cancelled());
             }
             let launch = self.launch(call)?;
-            // Last before the start, so that the scripts cannot change in between.
+            // Check right before the start, so that the scripts have no time to change.
             self.scripts.check().await?;
             match process::run(launch, cx.cancellation(), &self.redactor).await {
                 Ok(finished) => self.read(finished).await,
@@ -54,7 +54,7 @@ impl DynTool for CommandTool {
                     self.max_bytes
                 ))),
                 Err(ProgramError::NotStarted(error)) => Err(program::not_started(self.argv.program(), error)),
-                Err(ProgramError::Lost(error)) => Err(ToolError::failed("the exit status of the program is unknown").caused_by(error)),
+                Err(ProgramError::Lost(error)) => Err(ToolError::failed("the program ended with an unknown exit status").caused_by(error)),
             }
         })
     }
@@ -67,7 +67,7 @@ impl CommandTool {
         }
         let (format, redactor) = (self.format, self.redactor.clone());
         let reading = tokio::task::spawn_blocking(move || result::read(&finished, format, &redactor));
-        reading.await.unwrap_or_else(|error| Err(ToolError::failed("cannot read the program's output").caused_by(error)))
+        reading.await.unwrap_or_else(|error| Err(ToolError::failed("cannot parse the program's output").caused_by(error)))
     }
 
     fn launch(&self, call: &ToolCall) -> Result<Launch, ToolError> {

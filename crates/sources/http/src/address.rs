@@ -1,4 +1,5 @@
-//! The URL of a tool. Its host is fixed; arguments fill parts of its path and query and cannot escape them.
+//! The URL of a tool. Scheme, host and port are fixed. Arguments fill in templates in the path and the query, and are encoded so that
+//! they cannot change other parts of the URL.
 
 use std::collections::BTreeSet;
 
@@ -16,12 +17,12 @@ pub(crate) struct Address {
     base: Url,
     path: Template,
     query: Option<Template>,
-    /// The field that contains it.
+    /// The field of the definition that contains the URL, as a JSON pointer.
     field: &'static str,
 }
 
 impl Address {
-    /// Reads a URL from a field of a definition.
+    /// Parses a URL with templates. `field` is the JSON pointer of its field in the definition.
     pub(crate) fn read(text: &str, field: &'static str) -> Result<Self, FieldError> {
         let host_start = text.find("://").map_or(0, |at| at + 3);
         let host_end = text[host_start..].find(['/', '?', '#']).map_or(text.len(), |at| host_start + at);
@@ -40,13 +41,13 @@ impl Address {
         Ok(address)
     }
 
-    /// The variables in its templates.
+    /// Returns the names of the variables in the templates of the URL.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let query = self.query.as_ref().map(Template::names).unwrap_or_default();
         self.path.names().into_iter().chain(query).collect()
     }
 
-    /// The URL of one call.
+    /// Returns the URL of one call, with the arguments filled in.
     pub(crate) fn fill(&self, variables: &Variables) -> Result<Url, ToolError> {
         let write = |template: &Template| template.written(variables).map_err(|error| unfilled(&error, self.field, &template.names()));
         let path = write(&self.path)?;
@@ -64,24 +65,24 @@ impl Address {
             format!("{}{path}{}{}", self.base.as_str().trim_end_matches('/'), if query.is_some() { "?" } else { "" }, query.unwrap_or(""));
         let mut url = read_url(&text).map_err(|error| error.to_string())?;
         url.set_fragment(None);
-        // Encoded values cannot change the host. This check makes sure of it.
+        // Encoded values cannot change the host. Check it all the same.
         if url.origin() == self.base.origin() { Ok(url) } else { Err("the URL would point to another host".to_owned()) }
     }
 
-    /// Finds mistakes in the literal parts of the URL.
+    /// Checks the literal parts of the URL, with `x` as the value of every variable.
     fn try_out(&self) -> Result<(), FieldError> {
         let names = self.names().into_iter().map(|name| (name, "x".into()));
         let variables = Variables::new(&serde_json::Value::Object(names.collect()));
         let written = |template: &Template| template.written(&variables);
         let (Ok(path), Ok(query)) = (written(&self.path), self.query.as_ref().map(written).transpose()) else {
-            // The templates need other values than these, so only a call can tell.
+            // The templates need other values, so only a call can check the URL.
             return Ok(());
         };
         self.join(&path, query.as_deref()).map(|_| ()).map_err(|why| FieldError::new(self.field, why))
     }
 }
 
-/// Reads a URL without templates.
+/// Parses a URL without templates. `field` is the JSON pointer of its field in the definition.
 pub(crate) fn read_base(text: &str, field: &'static str) -> Result<Url, FieldError> {
     read_url(text).map_err(|error| FieldError::new(field, error.to_string()).hint("write a URL such as `https://api.example.com/search`"))
 }

@@ -1,4 +1,4 @@
-//! Credentials: read from a definition, added to requests, and registered for redaction.
+//! Credentials: reads them from a definition, adds them to requests, and lists their secrets for the redactor.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::oauth::TokenCache;
 use crate::plan::read_header_name;
 
 impl Auth {
-    /// All secrets in it, in every encoding in which they are sent.
+    /// Returns all secrets of the authentication method, in every encoding in which they are sent.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
         match self {
@@ -30,7 +30,7 @@ impl Auth {
         }
     }
 
-    /// Its settings without secrets.
+    /// Returns the settings of the authentication method without secrets.
     pub(crate) fn outline(&self) -> Value {
         match self {
             Self::ApiKey { header, query, .. } => json!({"header": header, "query": query}),
@@ -43,7 +43,7 @@ impl Auth {
     }
 }
 
-/// A secret as written and form-encoded. The redactor derives all other encodings.
+/// Returns a secret both as written and form-encoded. The redactor derives all other encodings.
 pub(crate) fn spellings(secret: &Secret) -> Vec<SecretString> {
     vec![secret.secret().clone(), form::encoded(secret.expose()).into()]
 }
@@ -52,21 +52,21 @@ fn with_basic(secret: &Secret, user: &str, password: &str) -> Vec<SecretString> 
     spellings(secret).into_iter().chain([SecretString::from(basic(user, password))]).collect()
 }
 
-/// The value of a Basic `Authorization` header, without the scheme.
+/// Returns the value of a Basic `Authorization` header, without the scheme.
 pub(crate) fn basic(user: &str, password: &str) -> String {
     STANDARD.encode(format!("{user}:{password}"))
 }
 
-/// Credentials ready for use.
+/// The credentials of a tool, after its definition was checked.
 #[derive(Clone)]
 pub(crate) enum Credentials {
     /// No authentication.
     None,
-    /// A constant header.
+    /// A header with a constant value.
     Header(HeaderName, HeaderValue),
-    /// A query parameter.
+    /// A query parameter with a constant value.
     Query(String, Secret),
-    /// OAuth 2 access tokens, and the redactor that must learn them.
+    /// OAuth 2 access tokens, and the redactor to which new tokens are added.
     Tokens(Arc<TokenCache>, Redactor),
 }
 
@@ -109,12 +109,12 @@ impl Credentials {
         }
     }
 
-    /// An API key in a header.
+    /// Creates credentials that send an API key in a header. The paths are the JSON pointers of the two fields.
     pub(crate) fn key(name: &str, value: &Secret, name_path: &str, value_path: &str) -> Result<Self, FieldError> {
         Ok(Self::Header(read_header_name(name, name_path)?, secret_value(value.expose(), value_path)?))
     }
 
-    /// Sends a request with the credentials. If a token was rejected, it is renewed once.
+    /// Sends a request with the credentials. If the server rejects an OAuth 2 token, renews the token and sends the request once more.
     pub(crate) async fn send(&self, fetch: &Fetch, mut request: Request) -> Result<Response, ToolError> {
         let Self::Tokens(tokens, redactor) = self else {
             self.put_on(&mut request);
@@ -127,7 +127,7 @@ impl Credentials {
         if response.status.as_u16() != 401 {
             return Ok(response);
         }
-        // A server that rejects the token has not processed the request, so sending it again is safe.
+        // A server that rejects the token has not processed the request, so it is safe to repeat the request.
         again.headers.insert(header::AUTHORIZATION, tokens.get(Some(&token), redactor).await?);
         fetch.send(again).await.map_err(failure::of_fetch)
     }
@@ -153,7 +153,7 @@ fn not_empty(secret: &Secret, path: &str) -> Result<(), FieldError> {
 }
 
 fn empty(path: &str) -> FieldError {
-    FieldError::new(path, "the value is empty").hint("is the environment variable set?")
+    FieldError::new(path, "the value is empty").hint("check that the environment variable is set")
 }
 
 fn secret_value(text: &str, path: &str) -> Result<HeaderValue, FieldError> {
@@ -161,7 +161,7 @@ fn secret_value(text: &str, path: &str) -> Result<HeaderValue, FieldError> {
         return Err(empty(path));
     }
     let mut value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| {
-        FieldError::new(path, "the value contains characters that are not allowed in a header").hint("does it end with a line break?")
+        FieldError::new(path, "the value contains characters that are not allowed in a header").hint("remove line breaks from the value")
     })?;
     value.set_sensitive(true);
     Ok(value)

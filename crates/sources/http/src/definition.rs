@@ -1,4 +1,5 @@
-//! The contents of `tools/native/*.yaml`, and of `tools/mcp/*.yaml` for remote tool servers.
+//! The types of `tools/native/*.yaml`, and of `tools/mcp/*.yaml` for remote tool servers. Their comments are the descriptions in the
+//! JSON Schemas.
 
 use std::collections::BTreeMap;
 
@@ -7,48 +8,48 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// An HTTP tool, as in `tools/native/*.yaml`. Strings with `{{ parameter }}` are templates.
+/// A tool that sends an HTTP request, defined in `tools/native/*.yaml`. Strings that contain `{{ parameter }}` are templates.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct HttpDefinition {
     /// Name of the tool.
     pub name: String,
-    /// A title for people.
+    /// Display name of the tool.
     pub title: Option<String>,
     /// Description for the model.
     pub description: String,
-    /// The URL. Parameters in its path and query are percent-encoded.
+    /// URL of the request. Parameters in the path and the query are percent-encoded.
     pub api_url: String,
-    /// The HTTP method.
+    /// HTTP method of the request.
     #[serde(default)]
     pub method: Method,
-    /// Authentication.
+    /// How requests are authenticated.
     pub auth_method: Option<Auth>,
-    /// Parameters of the tool.
+    /// Parameters of the tool: a list, or a JSON Schema of an object.
     #[serde(default)]
     #[schemars(schema_with = "parameters_schema")]
     pub parameters: Option<Value>,
-    /// Query parameters. The entry of an omitted argument is omitted.
+    /// Query parameters. An entry is left out if the call omits its argument.
     #[serde(default)]
     pub query: Map<String, Value>,
     /// Request headers.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The body: text, or JSON with templates in it. A string that is exactly `{{ x }}` keeps the type of `x`.
-    /// If omitted, POST, PUT and PATCH send the arguments that are used nowhere else.
+    /// Body of the request: text, or JSON that may contain templates. A string that is exactly `{{ x }}` keeps the type of `x`.
+    /// If omitted, POST, PUT and PATCH requests send the arguments that no other template uses.
     pub body: Option<Value>,
-    /// Format of the body.
+    /// Format of the request body.
     #[serde(default)]
     pub body_format: BodyFormat,
-    /// The part of the response that is the result: a JSON pointer such as `/items`, or a template. The whole response if omitted.
+    /// Which part of the response is the result: a JSON pointer such as `/items`, or a template. The whole response if omitted.
     pub result: Option<String>,
-    /// JSON Schema of results.
+    /// JSON Schema of the results.
     pub output: Option<Value>,
     /// Maximum size of a response in bytes; 1 MiB if omitted.
     pub max_bytes: Option<u64>,
-    /// Status codes that are retried if the tool is idempotent, in addition to 429, 502, 503 and 504.
+    /// Status codes after which a call to an idempotent tool is retried, in addition to 429, 502, 503 and 504.
     #[serde(default)]
     pub retry_on: Vec<u16>,
-    /// How calls run.
+    /// Rules of the tool, such as permission and timeout.
     #[serde(flatten)]
     pub rules: RulesFields,
 }
@@ -72,7 +73,7 @@ pub enum Method {
     Delete,
 }
 
-/// Format of a body.
+/// Format of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyFormat {
@@ -85,7 +86,7 @@ pub enum BodyFormat {
     Text,
 }
 
-/// Authentication.
+/// How requests are authenticated.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Auth {
@@ -95,7 +96,7 @@ pub enum Auth {
         header: Option<String>,
         /// Name of the query parameter.
         query: Option<String>,
-        /// The key.
+        /// The API key.
         value: Secret,
     },
     /// A bearer token.
@@ -125,46 +126,46 @@ pub enum Auth {
     },
 }
 
-/// HTTP tools imported from an OpenAPI 3 document, as in `tools/native/*.yaml`.
+/// An import of HTTP tools from an OpenAPI 3 document, defined in `tools/native/*.yaml`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct OpenApiDefinition {
-    /// Path of the document, YAML or JSON, relative to this file.
+    /// Path of the OpenAPI document (YAML or JSON), relative to this file.
     pub openapi: String,
     /// Which operations to import, and under which names.
     #[serde(flatten)]
     pub selection: SelectionFields,
-    /// Only operations with one of these tags.
+    /// Tags of the operations to import. All operations if empty.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Base URL of the service; overrides the one in the document.
+    /// Base URL of the service. Overrides the URL in the document.
     pub api_url: Option<String>,
-    /// Authentication.
+    /// How requests are authenticated.
     pub auth_method: Option<Auth>,
-    /// Headers of every request.
+    /// Headers that every request sends.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     /// Maximum size of a response in bytes; 1 MiB if omitted.
     pub max_bytes: Option<u64>,
-    /// How calls run. GET and HEAD operations are always idempotent.
+    /// Rules of the tools, such as permission and timeout. GET and HEAD operations are always idempotent.
     #[serde(flatten)]
     pub rules: RulesFields,
 }
 
-/// A remote tool server, as in `tools/mcp/*.yaml`: it lists its tools at one URL and runs them at `/execute` below it.
+/// A remote tool server, defined in `tools/mcp/*.yaml`. The server lists its tools at one URL, and runs them at `/execute` below that URL.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct RemoteDefinition {
     /// Name of the server.
     pub name: String,
-    /// URL of the server: GET lists the tools, POST to `/execute` below it runs one.
+    /// URL of the server. GET to this URL lists the tools; POST to `/execute` below it runs a tool.
     pub mcp_server_url: String,
-    /// API key, sent in a header.
+    /// API key that is sent in a header.
     pub mcp_api_key: Option<Secret>,
-    /// Header of the API key; `X-API-Key` if omitted.
+    /// Name of the header for the API key; `X-API-Key` if omitted.
     pub mcp_api_key_header: Option<String>,
     /// Which tools to offer, and under which names.
     #[serde(flatten)]
     pub selection: SelectionFields,
-    /// How calls run.
+    /// Rules of the tool, such as permission and timeout.
     #[serde(flatten)]
     pub rules: RulesFields,
 }

@@ -1,6 +1,6 @@
-//! Turns failed requests and error responses into tool errors.
+//! Converts failed requests and error responses to tool errors.
 //!
-//! Text from the server is redacted before it is shortened, and escaped, because models read it.
+//! Error messages quote text from the server. Because models read it, the text is redacted, then shortened and escaped.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use helve_core::{Denial, ErrorKind, Redactor, ToolError, printable};
 use helve_fetch::{FetchError, Refusal, Response};
 use serde_json::json;
 
-/// Maximum number of characters of a response in an error message.
+/// Maximum length of an excerpt of a response in an error message, in characters.
 const EXCERPT: usize = 300;
-/// Status codes that are always transient.
+/// Status codes that always count as transient failures.
 const TRANSIENT: [u16; 3] = [502, 503, 504];
 
-/// The error of a request that got no response.
+/// Returns the error for a request that got no response.
 pub(crate) fn of_fetch(error: FetchError) -> ToolError {
     let message = printable::escape(&error.to_string());
     let failed = match &error {
@@ -27,7 +27,7 @@ pub(crate) fn of_fetch(error: FetchError) -> ToolError {
     failed.caused_by(error)
 }
 
-/// The error of a response without a success status.
+/// Returns the error for a response with a status other than success.
 pub(crate) fn of_status(response: &Response, retry_on: &[u16], redactor: &Redactor) -> ToolError {
     let status = response.status.as_u16();
     let mut message = format!("{} responded with {status}", response.url.host_str().unwrap_or("the server"));
@@ -54,23 +54,23 @@ pub(crate) fn of_status(response: &Response, retry_on: &[u16], redactor: &Redact
     error.with("status", json!(status))
 }
 
-/// The beginning of a text from the server, redacted and escaped.
+/// Returns the beginning of a text from the server, redacted and escaped.
 pub(crate) fn excerpt(bytes: &[u8], redactor: &Redactor) -> String {
     let text = String::from_utf8_lossy(bytes);
     let clean = redactor.clean(&text);
     let words: Vec<&str> = clean.as_deref().unwrap_or(&text).split_whitespace().take(EXCERPT).collect();
     let escaped = printable::escape(&words.join(" "));
-    // Only the beginning: a truncated response may end with half a secret.
+    // Keep only the beginning: a truncated response may end with half a secret.
     let short: String = escaped.chars().take(EXCERPT).collect();
     if short.len() < escaped.len() { short + "…" } else { short }
 }
 
-/// The content encoding of a response, if any.
+/// Returns the content encoding of a response, or `None` if the response is not encoded.
 pub(crate) fn is_encoded(response: &Response) -> Option<&str> {
     response.header("content-encoding").map(str::trim).filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
-/// The delay in a `Retry-After` header, in seconds or as a date.
+/// Parses the delay in a `Retry-After` header, which is a number of seconds or a date.
 fn delay(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.trim().parse() {
         return Some(Duration::from_secs(seconds));

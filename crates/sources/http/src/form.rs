@@ -1,16 +1,16 @@
-//! Writes entries of queries and forms, which have the same format.
+//! Encodes queries and forms, which have the same format.
 
 use form_urlencoded::{Serializer, Target};
 use serde_json::Value;
 
-/// Adds an entry. A list repeats its key, null adds nothing, an object is written as JSON.
+/// Appends the entries for a value: one for each item of a list, none for null. Writes an object as JSON.
 pub(crate) fn append<T: Target>(entries: &mut Serializer<'_, T>, key: &str, value: &Value) {
     for text in texts(value) {
         entries.append_pair(key, &text);
     }
 }
 
-/// A form-encoded body. A string is used as written.
+/// Returns a form-encoded body. Returns a string unchanged.
 pub(crate) fn body(body: &Value) -> String {
     let mut entries = Serializer::new(String::new());
     match body {
@@ -21,7 +21,7 @@ pub(crate) fn body(body: &Value) -> String {
     entries.finish()
 }
 
-/// A form-encoded text.
+/// Returns the text, form-encoded.
 pub(crate) fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

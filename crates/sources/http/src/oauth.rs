@@ -1,5 +1,5 @@
-//! OAuth 2 access tokens for the client credentials grant: requested on first use, by one call at a time, and cached until shortly before
-//! they expire.
+//! OAuth 2 access tokens for the client credentials grant. A token is requested on first use, by one call at a time, and cached until
+//! shortly before it expires.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -18,21 +18,21 @@ use crate::failure;
 use crate::form;
 
 const SCHEME: &str = "Bearer ";
-/// Lifetime of a token if the server does not state one.
+/// Lifetime of a token if the server does not specify one.
 const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
-/// How long before its expiry a token is renewed; at most a tenth of its lifetime.
+/// How long before its expiry a token is renewed. At most a tenth of the lifetime is used.
 const MARGIN: Duration = Duration::from_mins(1);
-/// Redirects are not followed: they could leak tokens or client secrets.
+/// Limits of token requests. Redirects are not followed, because they could leak tokens or client secrets.
 const LIMITS: FetchLimits = FetchLimits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 0 };
 
-/// The access tokens of one OAuth client.
+/// A cache for the access token of one OAuth 2 client.
 pub(crate) struct TokenCache {
     url: Url,
     client_id: String,
     client_secret: Secret,
     scope: String,
     fetch: Fetch,
-    /// Held by the call that requests a token; the others wait for it.
+    /// A semaphore that the call which requests a token holds. Other calls wait for the semaphore.
     turn: Semaphore,
     token: Mutex<Option<Token>>,
 }
@@ -43,7 +43,7 @@ struct Token {
 }
 
 impl TokenCache {
-    /// The token cache of a client. All tools of a client share one: an OpenAPI import may have a thousand.
+    /// Returns the token cache of a client. All tools of a client share a cache, because an OpenAPI import may have a thousand tools.
     pub(crate) fn shared(
         token_url: &str,
         client_id: &str,
@@ -76,7 +76,7 @@ impl TokenCache {
         Ok(tokens)
     }
 
-    /// The header of a valid token other than `refused`. Adds the token to the redactor.
+    /// Returns the `Authorization` header for a valid token other than `refused`. Requests a token if needed, and adds it to the redactor.
     pub(crate) async fn get(&self, refused: Option<&HeaderValue>, redactor: &Redactor) -> Result<HeaderValue, ToolError> {
         let header = match self.cached(refused) {
             Some(header) => header,
@@ -93,7 +93,7 @@ impl TokenCache {
 
     async fn renew(&self, refused: Option<&HeaderValue>, redactor: &Redactor) -> Result<HeaderValue, ToolError> {
         let _turn = self.turn.acquire().await;
-        // Another call may have renewed it in the meantime.
+        // Another call may have renewed the token in the meantime.
         if let Some(header) = self.cached(refused) {
             return Ok(header);
         }

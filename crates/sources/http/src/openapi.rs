@@ -1,7 +1,7 @@
-//! OpenAPI 3 import: every operation becomes an [`HttpDefinition`] or is skipped with a reason.
+//! Imports OpenAPI 3 documents: converts each operation to an [`HttpDefinition`], or skips it with a reason.
 //!
-//! The document is untrusted: everything taken from it is bounded, cleaned and checked. Nothing is read or fetched here; the caller parses
-//! the document, and the tools run like hand-written ones.
+//! The document is untrusted, so its contents are limited, cleaned and checked. This module reads no files and sends no requests: the
+//! caller parses the document, and the tools run like those defined by hand.
 
 mod arguments;
 mod body;
@@ -28,39 +28,39 @@ const MAX_TOOLS: usize = 1_000;
 /// The result of an OpenAPI import.
 #[derive(Debug, Clone, Default)]
 pub struct OpenApiImport {
-    /// One tool per selected operation that can be called.
+    /// The tools: one for each selected operation that can be called.
     pub tools: Vec<HttpDefinition>,
     /// Selected operations that cannot be called, in document order.
     pub skipped: Vec<SkippedOperation>,
-    /// How tools differ from the document: renamed tools, omitted parameters.
+    /// Notes on how tools differ from the document, such as renamed tools and omitted parameters.
     pub notes: Vec<ImportNote>,
 }
 
 /// An operation that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedOperation {
-    /// Its `operationId`, or its method and path.
+    /// The `operationId` of the operation, or its method and path.
     pub operation: String,
-    /// The reason.
+    /// Why the operation was skipped.
     pub reason: String,
 }
 
-/// A difference between a tool and its document.
+/// A note on how a tool differs from the document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportNote {
-    /// The tool's `operationId`, or its method and path.
+    /// The `operationId` of the tool's operation, or its method and path.
     pub operation: String,
-    /// The difference, as a sentence.
+    /// The difference, as a sentence for people.
     pub message: String,
 }
 
 /// Why an operation cannot be imported.
 enum Obstacle {
-    /// Its inlined schemas are too large; the import is repeated with references.
+    /// The inlined schemas are too large. The operation is converted again with references.
     TooLarge,
-    /// The operation is skipped for this reason.
+    /// The operation must be skipped for this reason.
     Reason(String),
-    /// The definition has to change.
+    /// The import as a whole fails, because the definition has an error.
     Definition(FieldError),
 }
 
@@ -75,7 +75,8 @@ impl From<String> for Obstacle {
 /// Tool names, and therefore the meaning of `include`, do not depend on the order of the document or on other filters.
 ///
 /// # Errors
-/// If the document is not OpenAPI 3, or the definition selects something it does not have. The error's path points into the definition.
+/// Returns an error if the document is not OpenAPI 3, or the definition selects an operation or tag that the document does not have.
+/// The error contains the JSON pointer of a field in the definition.
 pub fn import(definition: &OpenApiDefinition, document: &Value) -> Result<OpenApiImport, FieldError> {
     let document = Document::new(document)?;
     let room = names::room(definition.selection.prefix.as_deref())?;
@@ -84,7 +85,7 @@ pub fn import(definition: &OpenApiDefinition, document: &Value) -> Result<OpenAp
     let chosen = select::choose(definition, &found.operations, &names)?;
     if chosen.len() > MAX_TOOLS {
         let message = format!("the document has {} operations; at most {MAX_TOOLS} can be imported at once", chosen.len());
-        return Err(FieldError::new("/openapi", message).hint("select some with `include` or `tags`"));
+        return Err(FieldError::new("/openapi", message).hint("select operations with `include` or `tags`"));
     }
     let mut result = OpenApiImport::default();
     if definition.selection.include.is_empty() && definition.tags.is_empty() {
@@ -95,7 +96,7 @@ pub fn import(definition: &OpenApiDefinition, document: &Value) -> Result<OpenAp
         let operation = &found.operations[chosen.index];
         let skip = |reason: String| SkippedOperation { operation: operation.label(), reason };
         let Some(called) = &names[chosen.index] else {
-            result.skipped.push(skip("its name clashes with another operation".into()));
+            result.skipped.push(skip("its name conflicts with that of another operation".into()));
             continue;
         };
         if operation.is_deprecated() && !chosen.by_name {

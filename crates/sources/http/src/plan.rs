@@ -1,4 +1,4 @@
-//! Turns the arguments of a call into a request. All mistakes in a definition are found when it is read.
+//! Creates requests from the arguments of calls. Errors in the definition are reported when the definition is read.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::form;
 use crate::shape::{Shape, broken, join, unfilled};
 use crate::template::{Template, Variables, has_template};
 
-/// Headers that HTTP itself sets. Setting them could desynchronise or misdirect requests.
+/// Headers that only the HTTP client may set. Other values could desynchronise or misdirect requests.
 pub(crate) const FORBIDDEN: [&str; 13] = [
     "accept-encoding",
     "connection",
@@ -33,7 +33,7 @@ pub(crate) const FORBIDDEN: [&str; 13] = [
 
 const ACCEPT: HeaderValue = HeaderValue::from_static("application/json, text/plain;q=0.9, */*;q=0.5");
 
-/// Turns the arguments of a call into a request.
+/// The parsed templates of an HTTP tool, which create a request from the arguments of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     method: helve_fetch::Method,
@@ -43,11 +43,11 @@ pub(crate) struct Plan {
     body: Option<Shape>,
     body_format: BodyFormat,
     rest: RestTarget,
-    /// Arguments that a template uses.
+    /// Names of the arguments that a template uses.
     placed: BTreeSet<String>,
 }
 
-/// Where the arguments go that no template uses.
+/// The part of the request that contains the arguments that no template uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RestTarget {
     Nowhere,
@@ -56,7 +56,7 @@ enum RestTarget {
 }
 
 impl Plan {
-    /// Reads a definition whose arguments match a schema.
+    /// Parses the templates of a definition, and checks that they use only parameters of the input schema.
     pub(crate) fn read(definition: &HttpDefinition, input: &Schema) -> Result<Self, FieldError> {
         let address = Address::read(&definition.api_url, "/api_url")?;
         let query = read_query(&definition.query)?;
@@ -72,13 +72,13 @@ impl Plan {
         let placed = named.into_iter().flat_map(|(_, names)| names).collect();
         let rest = rest(definition, input, &placed);
         if rest == RestTarget::Body && definition.body_format == BodyFormat::Text {
-            return Err(FieldError::new("/body", "a text body needs `body`").hint("write `body: \"{{ text }}\"`"));
+            return Err(FieldError::new("/body", "a text body needs the field `body`").hint("write `body: \"{{ text }}\"`"));
         }
         let (method, body_format) = (wire_method(definition.method), definition.body_format);
         Ok(Self { method, address, query, headers, body, body_format, rest, placed })
     }
 
-    /// The request of one call, without credentials.
+    /// Creates the request of one call, without credentials.
     pub(crate) fn request(&self, arguments: &Value) -> Result<Request, ToolError> {
         let variables = Variables::new(arguments);
         let left: Map<String, Value> = arguments
@@ -140,7 +140,7 @@ impl Plan {
     }
 }
 
-/// Reads a header name that a definition may set.
+/// Parses the name of a header that a definition may set. `path` is the JSON pointer of the field.
 pub(crate) fn read_header_name(name: &str, path: &str) -> Result<HeaderName, FieldError> {
     let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
         return Err(FieldError::new(path, format!("`{}` is not a valid header name", name.escape_debug())));
@@ -151,8 +151,8 @@ pub(crate) fn read_header_name(name: &str, path: &str) -> Result<HeaderName, Fie
     Ok(header)
 }
 
-/// A header value: one line without control characters. Some servers decode headers as Latin-1 or Unicode, in which more characters end a
-/// line than those that HTTP forbids.
+/// Returns a header value, or `None` if the text is not one line without control characters. This is stricter than HTTP, because some
+/// servers decode headers as Latin-1 or Unicode, in which more characters end a line.
 fn header_value(text: &str) -> Option<HeaderValue> {
     let is_plain = |character: char| character == '\t' || !(character.is_control() || matches!(character, '\u{2028}' | '\u{2029}'));
     text.chars().all(is_plain).then(|| HeaderValue::from_bytes(text.as_bytes()).ok()).flatten()
@@ -163,7 +163,7 @@ fn read_query(query: &Map<String, Value>) -> Result<Vec<(String, Shape)>, FieldE
         let path = join("/query", key);
         if value.is_object() {
             let error = FieldError::new(path, "a query entry must be a string, a number, a boolean or a list of these");
-            return Err(error.hint("to send an object as JSON, use a template for an object argument"));
+            return Err(error.hint("to send an object as JSON, declare a parameter of type `object` and write `{{ parameter }}`"));
         }
         Ok((key.clone(), Shape::read(value, &path)?))
     };
@@ -186,7 +186,7 @@ fn read_headers(definition: &HttpDefinition) -> Result<Vec<(HeaderName, Template
     definition.headers.iter().map(read).collect()
 }
 
-/// Returns whether a text is exactly one template.
+/// Returns whether a text consists of exactly one template.
 fn is_single_template(text: &str) -> bool {
     let inside = text.trim().strip_prefix("{{").and_then(|text| text.strip_suffix("}}"));
     inside.is_some_and(|inside| !inside.contains("{{") && !inside.contains("}}"))
@@ -195,7 +195,7 @@ fn is_single_template(text: &str) -> bool {
 fn read_body(definition: &HttpDefinition) -> Result<Option<Shape>, FieldError> {
     let Some(body) = definition.body.as_ref().filter(|body| !body.is_null()) else { return Ok(None) };
     match (definition.body_format, body) {
-        // JSON written as a string is parsed first, so that no argument can break out of its quotes.
+        // Parse JSON in a string before filling in templates, so that no argument can break out of its quotes.
         (BodyFormat::Json, Value::String(text)) if text.trim_start().starts_with(['{', '[']) && !text.trim_start().starts_with("{{") => {
             let parsed = json::parse(text.as_bytes(), JsonLimits::ARGUMENTS).map_err(|error| {
                 let message = format!("the body looks like JSON but is invalid: {error}");
@@ -203,7 +203,7 @@ fn read_body(definition: &HttpDefinition) -> Result<Option<Shape>, FieldError> {
             })?;
             Shape::read(&parsed, "/body").map(Some)
         }
-        // Inside `a=1&b={{ x }}&c=2` a value could add entries. A single template is the whole form.
+        // In `a=1&b={{ x }}&c=2` a value could add entries. A single template is allowed: its value is the whole form.
         (BodyFormat::Form, Value::String(text)) if has_template(text) && !is_single_template(text) => {
             let error = FieldError::new("/body", "a form written as text cannot contain templates");
             Err(error.hint("write `body: {name: \"{{ name }}\"}`"))
@@ -216,7 +216,7 @@ fn read_body(definition: &HttpDefinition) -> Result<Option<Shape>, FieldError> {
     }
 }
 
-/// Rejects templates with unknown parameters.
+/// Rejects templates that use unknown parameters. `named` lists the fields with the variables of their templates.
 fn check_names(named: &[(String, BTreeSet<String>)], input: &Schema) -> Result<(), FieldError> {
     let schema = input.value();
     let open = is_open(schema);
@@ -232,7 +232,7 @@ fn check_names(named: &[(String, BTreeSet<String>)], input: &Schema) -> Result<(
     Ok(())
 }
 
-/// Returns whether the schema allows undeclared arguments.
+/// Returns whether the schema may allow arguments that it does not list.
 fn is_open(schema: &Value) -> bool {
     let says = |key: &str| schema.get(key).is_some();
     let more = schema.get("additionalProperties").is_some_and(|more| more != &Value::Bool(false));

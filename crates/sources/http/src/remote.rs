@@ -1,4 +1,4 @@
-//! A remote tool server: it lists its tools at one URL and runs them at `/execute` below it.
+//! Remote tool servers, which list their tools at one URL and run them at `/execute` below that URL.
 
 mod listing;
 mod tool;
@@ -16,29 +16,31 @@ use tokio::task::JoinHandle;
 use self::listing::Listing;
 use crate::definition::RemoteDefinition;
 
+/// First delay between requests for the tool list.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
+/// Maximum delay between requests for the tool list.
 const LONGEST_DELAY: Duration = Duration::from_mins(1);
 
 impl RemoteDefinition {
-    /// All secrets in it.
+    /// Returns all secrets in the definition.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
         self.mcp_api_key.iter().flat_map(crate::auth::spellings).collect()
     }
 
-    /// Returns whether the server could have a tool of this name.
+    /// Returns whether the server could have a tool with this name, judging by the prefix and the selection.
     #[must_use]
     pub fn may_bring(&self, name: &str) -> bool {
         self.selection.own_name(&self.name, name).is_some_and(|own| self.selection.selects(own))
     }
 
-    /// The prefix of its tool names.
+    /// Returns the prefix of the server's tool names.
     fn prefix(&self) -> &str {
         self.selection.prefix(&self.name)
     }
 }
 
-/// The tools of a remote tool server. The server may start later: its tool list is requested until it responds.
+/// The tools of a remote tool server. The source requests the tool list until the server responds, so the server may start later.
 pub struct RemoteSource {
     id: SourceId,
     definition: RemoteDefinition,
@@ -53,13 +55,13 @@ impl std::fmt::Debug for RemoteSource {
 }
 
 impl RemoteSource {
-    /// Requests the tools of a server, in a task that ends with the source.
+    /// Creates the source, and starts a task that requests the tool list. Dropping the source ends the task.
     ///
     /// # Errors
-    /// If the definition has a mistake.
+    /// Returns an error if the definition is invalid.
     ///
     /// # Panics
-    /// If called outside a tokio runtime.
+    /// Panics if called outside a Tokio runtime.
     pub fn connect(definition: &RemoteDefinition, fetch: &Fetch, redactor: &Redactor) -> Result<Arc<Self>, FieldError> {
         redactor.add(definition.secrets());
         let listing = Listing::read(definition, fetch, redactor)?;
@@ -90,7 +92,7 @@ impl ToolSource for RemoteSource {
     }
 }
 
-/// Requests the tool list until the server sends it.
+/// Requests the tool list with a backoff until the server responds.
 async fn fetch_list(listing: Listing, id: SourceId, state: Arc<watch::Sender<SourceState>>) {
     let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
     let tools = loop {

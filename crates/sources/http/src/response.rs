@@ -9,19 +9,20 @@ use serde_json::{Map, Value, json};
 use crate::failure::{excerpt, is_encoded};
 use crate::template::{Template, TemplateError, Variables, has_template};
 
-/// Maximum number of values in a response.
+/// Maximum number of JSON values in a response.
 const MAX_NODES: usize = 200_000;
+/// Maximum depth of the JSON in a response.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of keys listed in an error.
+/// Maximum number of keys that an error message lists.
 const MAX_KEYS: usize = 20;
 
-/// Extracts the result from a response.
+/// The parsed field `result` of a definition, which extracts the result from a response.
 #[derive(Debug, Clone)]
 pub(crate) struct ResponseReader {
     selector: ResultSelector,
     /// Whether the response must be JSON.
     json: bool,
-    /// Whether the result is the headers.
+    /// Whether the result consists of the headers, as for HEAD requests.
     head: bool,
 }
 
@@ -34,7 +35,7 @@ enum ResultSelector {
 }
 
 impl ResponseReader {
-    /// Reads the field `result` of a definition.
+    /// Parses the field `result` of a definition.
     pub(crate) fn read(result: Option<&str>, has_output_schema: bool, head: bool) -> Result<Self, FieldError> {
         let wrong = |message: String| {
             FieldError::new("/result", message).hint("write a JSON pointer such as `/items`, or a template such as `{{ items }}`")
@@ -58,7 +59,7 @@ impl ResponseReader {
         Ok(Self { selector, json, head })
     }
 
-    /// The result in a successful response.
+    /// Extracts the result from a response with a success status.
     pub(crate) fn output(&self, response: &Response, redactor: &Redactor) -> Result<Output, ToolError> {
         let content = if self.head { Content::Json(headers(response)) } else { content(response, redactor)? };
         let status = response.status.as_u16();
@@ -89,7 +90,7 @@ enum Content {
     Text(String),
 }
 
-/// The body as its `Content-Type` says, or as JSON if it looks like it.
+/// Returns the body as text, or as JSON if the `Content-Type` says so or the body looks like JSON.
 fn content(response: &Response, redactor: &Redactor) -> Result<Content, ToolError> {
     let host = host(response);
     if let Some(coding) = is_encoded(response) {
@@ -116,7 +117,7 @@ fn content(response: &Response, redactor: &Redactor) -> Result<Content, ToolErro
     }
 }
 
-/// Renders a template with the fields of the response, the whole `response` and its `status`.
+/// Renders a template. Its variables are the fields of the response, the whole response as `response`, and the status as `status`.
 fn fill(template: &Template, written: &str, response: Value, status: u16, redactor: &Redactor) -> Result<Value, ToolError> {
     let mut variables = Map::from_iter([("status".to_owned(), json!(status))]);
     if let Value::Object(fields) = &response {

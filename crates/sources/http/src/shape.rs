@@ -1,4 +1,4 @@
-//! JSON with templates in it: a query value or a body.
+//! JSON that contains templates: a value in a query, or a body.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ use crate::template::{Template, TemplateError, Variables};
 /// JSON whose strings are templates. Keys are literal.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
-    /// Constant.
+    /// A constant value.
     Fixed(Value),
-    /// A template, and its path in the file.
+    /// A template, and the JSON pointer of its field in the file.
     Template(Template, String),
-    /// A list.
+    /// A list of values.
     List(Vec<Shape>),
-    /// An object.
+    /// An object with literal keys.
     Object(Vec<(String, Shape)>),
 }
 
 impl Shape {
-    /// Reads the value at a path of the file.
+    /// Parses the templates in a value. `path` is the JSON pointer of the value in the file.
     pub(crate) fn read(value: &Value, path: &str) -> Result<Self, FieldError> {
         Ok(match value {
             Value::String(text) => {
@@ -41,7 +41,7 @@ impl Shape {
         })
     }
 
-    /// Calls the visitor with every template and its path.
+    /// Calls the visitor with every template and its JSON pointer.
     pub(crate) fn visit(&self, visitor: &mut dyn FnMut(&Template, &str)) {
         match self {
             Self::Fixed(_) => {}
@@ -51,7 +51,7 @@ impl Shape {
         }
     }
 
-    /// Fills in the arguments. A template of an omitted argument is omitted.
+    /// Fills in the arguments. Leaves out templates whose arguments are missing; returns `None` if that leaves no value.
     pub(crate) fn fill(&self, variables: &Variables) -> Result<Option<Value>, ToolError> {
         match self {
             Self::Fixed(value) => Ok(Some(value.clone())),
@@ -73,12 +73,12 @@ impl Shape {
     }
 }
 
-/// The error of an invalid template.
+/// Returns the error for an invalid template.
 pub(crate) fn broken(path: &str, why: &str) -> FieldError {
     FieldError::new(path, format!("invalid template: {why}")).hint("write `{{ parameter }}`")
 }
 
-/// The error of a template that these arguments cannot fill.
+/// Returns the error for a template that cannot be filled in with the arguments `names`.
 pub(crate) fn unfilled(error: &TemplateError, path: &str, names: &BTreeSet<String>) -> ToolError {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let names = names.join(", ");
@@ -88,7 +88,7 @@ pub(crate) fn unfilled(error: &TemplateError, path: &str, names: &BTreeSet<Strin
     })
 }
 
-/// The path of a field in an object.
+/// Returns the JSON pointer of a field in the object at `path`.
 pub(crate) fn join(path: &str, key: &str) -> String {
     format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"))
 }

@@ -1,4 +1,5 @@
-//! Text with `{{ … }}`. The author of the tool writes it; the values come from a model or a server and are never parsed as templates.
+//! Templates: text that contains `{{ … }}`. The author of the tool writes templates. Values come from a model or a server, and are never
+//! parsed as templates.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,13 +10,13 @@ use minijinja::{Environment, Error, ErrorKind, Expression, UndefinedBehavior};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-/// Maximum number of steps of a template: enough for a list of a few thousand entries.
+/// Maximum number of steps for rendering a template, which is enough for a list of a few thousand entries.
 const FUEL: u64 = 200_000;
-/// Maximum length of the result.
+/// Maximum length of a rendered template, in bytes.
 const MAX_OUTPUT: usize = 16 << 20;
-/// Filters that can produce text of any length.
+/// Filters that are removed because they can produce text of any length.
 const UNBOUNDED: [&str; 2] = ["format", "indent"];
-/// Everything that is percent-encoded in a path or query.
+/// Characters that are percent-encoded in a path or query.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 static PLAIN: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Encoding::Plain));
@@ -27,18 +28,18 @@ static PROBE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment
 });
 
-/// How values are encoded in the text.
+/// How values are encoded in a rendered template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// As they are; anything but a string as JSON.
+    /// Strings are unchanged; all other values are JSON.
     Plain,
-    /// As part of a path: percent-encoded, never empty.
+    /// Values are percent-encoded for a path. They must not be empty.
     Path,
-    /// As part of a query: percent-encoded.
+    /// Values are percent-encoded for a query.
     Query,
 }
 
-/// The variables of a template.
+/// The values of the variables in templates.
 pub(crate) struct Variables(minijinja::Value);
 
 impl Variables {
@@ -47,7 +48,7 @@ impl Variables {
     }
 }
 
-/// A text that may contain templates.
+/// A parsed text that may contain templates.
 #[derive(Clone)]
 pub(crate) struct Template(TemplateKind);
 
@@ -55,23 +56,23 @@ pub(crate) struct Template(TemplateKind);
 enum TemplateKind {
     /// A text without templates.
     Literal(Arc<str>),
-    /// A single expression, which keeps its type.
+    /// A single expression, whose value keeps its type.
     Value(Arc<Expression<'static, 'static>>),
-    /// Text with values in it. Compiled on each use, which is cheap compared to an HTTP request.
+    /// Text that contains expressions. It is compiled on each use, which is cheap compared to an HTTP request.
     Text(Arc<str>, Encoding),
 }
 
-/// Why a template could not be filled in.
+/// Why a template could not be rendered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TemplateError {
     /// A variable is missing.
     Missing,
-    /// Anything else.
+    /// Another error, with its message.
     Other(String),
 }
 
 impl Template {
-    /// Reads a template; a single expression keeps its type.
+    /// Parses a template. If the template is a single expression, its value keeps its type.
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         if !has_template(text) {
@@ -86,7 +87,7 @@ impl Template {
         }
     }
 
-    /// Reads a template that produces text.
+    /// Parses a template that always produces text, with values in the given encoding.
     pub(crate) fn text(text: &str, encoding: Encoding) -> Result<Self, String> {
         if !has_template(text) {
             return Ok(Self(TemplateKind::Literal(text.into())));
@@ -96,7 +97,7 @@ impl Template {
         Ok(Self(TemplateKind::Text(text.into(), encoding)))
     }
 
-    /// The variables in it.
+    /// Returns the names of the variables in the template.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let names = match &self.0 {
             TemplateKind::Literal(_) => return BTreeSet::new(),
@@ -109,12 +110,12 @@ impl Template {
         names.into_iter().collect()
     }
 
-    /// Returns whether there is nothing to fill in.
+    /// Returns whether the text contains no template.
     pub(crate) fn is_literal(&self) -> bool {
         matches!(self.0, TemplateKind::Literal(_))
     }
 
-    /// The result. Returns `None` if it is a single expression with a missing variable.
+    /// Renders the template. Returns `None` if the template is a single expression with a missing variable.
     pub(crate) fn value(&self, variables: &Variables) -> Result<Option<Value>, TemplateError> {
         match &self.0 {
             TemplateKind::Literal(text) => Ok(Some(Value::from(&**text))),
@@ -128,7 +129,7 @@ impl Template {
         }
     }
 
-    /// Like [`value`](Self::value), but as text.
+    /// Renders the template like [`value`](Self::value), and converts the result to text.
     pub(crate) fn value_text(&self, variables: &Variables) -> Result<Option<String>, TemplateError> {
         Ok(self.value(variables)?.map(|value| match value {
             Value::String(text) => text,
@@ -136,7 +137,7 @@ impl Template {
         }))
     }
 
-    /// The result as text.
+    /// Renders the template as text. Fails if a variable is missing.
     pub(crate) fn written(&self, variables: &Variables) -> Result<String, TemplateError> {
         match &self.0 {
             TemplateKind::Text(text, encoding) => {
@@ -157,7 +158,7 @@ impl fmt::Debug for Template {
     }
 }
 
-/// Renders a template once without variables, because filters and tests are resolved only then.
+/// Checks a template by rendering it without variables, because unknown filters and tests are only detected during rendering.
 fn probe(text: &str) -> Result<(), String> {
     use ErrorKind::{UnknownFilter, UnknownTest};
     check_blocks(text)?;
@@ -190,7 +191,7 @@ impl std::io::Write for BoundedBuffer {
     }
 }
 
-/// Rejects what could build a text of any size in memory: steps are limited, memory is not.
+/// Rejects blocks and filters that could build a text of any size in memory. Only the number of steps is limited, not the memory.
 fn check_blocks(text: &str) -> Result<(), String> {
     for block in text.split("{%").skip(1) {
         let word = block.trim_start_matches(['-', '+']).split_whitespace().next().unwrap_or_default();
@@ -199,7 +200,7 @@ fn check_blocks(text: &str) -> Result<(), String> {
         }
     }
     if text.contains("indent") {
-        return Err("`indent` is not supported".to_owned());
+        return Err("the filter `indent` is not supported".to_owned());
     }
     Ok(())
 }
@@ -244,7 +245,7 @@ fn environment(encoding: Encoding) -> Environment<'static> {
     }
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
     environment.set_formatter(move |out, _, value| out.write_str(&encoding.write(value)?).map_err(Error::from));
-    // A parameter may be named `range`; if it is omitted, it must not become the function.
+    // Remove global functions: if a parameter named `range` is omitted, `range` must not be the function.
     let globals: Vec<String> = environment.globals().map(|(name, _)| name.to_owned()).collect();
     for name in globals {
         environment.remove_global(&name);
@@ -252,7 +253,7 @@ fn environment(encoding: Encoding) -> Environment<'static> {
     environment
 }
 
-/// The reason of an error, without the library's prefix.
+/// Returns the message of an error, without the library's prefix.
 fn explain(error: &Error) -> String {
     error.detail().map_or_else(|| error.kind().to_string(), ToOwned::to_owned)
 }

@@ -1,4 +1,4 @@
-//! An HTTP tool, made from a checked definition.
+//! Creates HTTP tools from definitions, and runs their calls.
 
 use std::sync::Arc;
 
@@ -18,23 +18,25 @@ use crate::plan::Plan;
 use crate::response::ResponseReader;
 use crate::template::has_template;
 
+/// Default for the maximum size of a response, in bytes.
 const DEFAULT_BYTES: u64 = 1 << 20;
+/// Largest allowed value of `max_bytes`.
 const MAX_BYTES: u64 = 64 << 20;
 
 impl HttpDefinition {
-    /// The spec of the tool, which is known before the tool is trusted.
+    /// Returns the tool's spec, which can be read before the tool is trusted. `location` tells people where the tool is defined.
     ///
     /// # Errors
-    /// If the name, the parameters or the output schema are invalid.
+    /// Returns an error if the name, the parameters or the output schema are invalid.
     pub fn spec(&self, location: &str) -> Result<ToolSpec, FieldError> {
         let spec = read_spec(&self.name, self.title.as_deref(), &self.description, self.parameters.as_ref(), self.output.as_ref())?;
         Ok(spec.with_rules(self.rules.rules(Permission::Auto)).with_origin(ToolKind::Native, location))
     }
 
-    /// Makes the tool, and adds its secrets to the redactor. All mistakes in the definition are found here.
+    /// Creates the tool, and adds its secrets to the redactor. `location` tells people where the tool is defined.
     ///
     /// # Errors
-    /// If the definition has a mistake.
+    /// Returns the first invalid field of the definition.
     pub fn tool(&self, location: &str, fetch: &Fetch, redactor: &Redactor) -> Result<Arc<dyn DynTool>, FieldError> {
         redactor.add_written(self.secrets());
         let spec = self.spec(location)?.with_implementation(self.implementation());
@@ -59,11 +61,12 @@ impl HttpDefinition {
         }))
     }
 
-    /// Digest of what calls do, to which approvals are bound. A new key does not change it, so credentials are not part of it.
+    /// Returns a digest of what calls do, to which approvals are bound. The digest does not cover credentials, so that a new key does not
+    /// invalidate approvals.
     fn implementation(&self) -> Digest {
         let auth = self.auth_method.as_ref().map(Auth::outline);
         let method = format!("{:?} {:?}", self.method, self.body_format);
-        // Masked by name, never by content: otherwise a file could declare its own URL a secret.
+        // Mask values by name, never by content: otherwise a file could declare its own URL a secret.
         let shown = |name: &str, value: Value| if is_secret_field(name) { Value::from(MASK) } else { value };
         let query: Map<String, Value> = self.query.iter().map(|(name, value)| (name.clone(), shown(name, value.clone()))).collect();
         let headers: Map<String, Value> = self.headers.iter().map(|(name, value)| (name.clone(), shown(name, json!(value)))).collect();
@@ -71,7 +74,7 @@ impl HttpDefinition {
         Digest::of([canonical(&what).as_bytes()])
     }
 
-    /// All secrets in it: its credentials, and the values in URL, query, headers and body whose names look secret.
+    /// Returns all secrets in the definition: credentials, and values in the URL, query, headers and body whose names look like secrets.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
         let in_address = self.api_url.split_once('?').map_or("", |(_, query)| query);
@@ -80,14 +83,14 @@ impl HttpDefinition {
         collect_texts(&Value::Object(self.query.clone()), "", &mut named);
         self.body.iter().for_each(|body| collect_texts(body, "", &mut named));
         named.retain(|(name, text)| (is_secret_field(name) || name.to_ascii_lowercase().ends_with("key")) && !has_template(text));
-        // The secret follows `Bearer ` or `Basic `.
+        // Also add the part after a scheme such as `Bearer`, which is the secret itself.
         let written = named.iter().flat_map(|(_, text)| [Some(text.as_str()), text.split_once(' ').map(|(_, rest)| rest.trim())]);
         let auth = self.auth_method.as_ref().map(Auth::secrets).unwrap_or_default();
         auth.into_iter().chain(written.flatten().map(SecretString::from)).collect()
     }
 }
 
-/// All strings in a value, with the names of their fields.
+/// Adds all strings in a value to `texts`, with the names of their fields.
 fn collect_texts(value: &Value, name: &str, texts: &mut Vec<(String, String)>) {
     match value {
         Value::String(text) => texts.push((name.to_owned(), text.clone())),

@@ -1,4 +1,4 @@
-//! Results of `tools/call` as outputs, and outputs as results: blocks of content become text for the model and data for programs.
+//! Converts results of `tools/call` to outputs, and outputs to results. Content blocks become text for the model and data for programs.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use helve_core::{ErrorKind, Output, ToolError, printable};
 use helve_mcp_wire::ToolResult;
 use serde_json::{Map, Value, json};
 
-/// The field of metadata and details that keeps blocks which are more than text.
+/// The field of an output's metadata or an error's details that keeps content blocks, if they are more than one plain text.
 const CONTENT: &str = "content";
 
-/// Reads the result of `tools/call`.
+/// Converts the result of `tools/call` to an output, or to an error if the tool failed or the result is invalid.
 pub(crate) fn read(result: Value) -> Result<Output, ToolError> {
     let wrong = |what| ToolError::new(ErrorKind::InvalidOutput, format!("the server's result {what}"));
     let ToolResult { content, structured, is_error, .. } = ToolResult::read(result).map_err(wrong)?;
@@ -28,7 +28,7 @@ fn is_plain_text(block: &Value) -> bool {
     block.as_object().is_some_and(|block| block.len() == 2) && block["type"] == "text" && block["text"].is_string()
 }
 
-/// The text of a block for the model.
+/// Returns the text of a content block for the model.
 fn words(block: &Value) -> Cow<'_, str> {
     let text = |name: &str| text_of(block.get(name));
     let inside = |name: &str| text_of(block.get("resource").and_then(|resource| resource.get(name)));
@@ -47,7 +47,7 @@ fn text_of(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The result of `tools/call` for an output or an error.
+/// Converts an output or an error to the result of `tools/call`.
 #[must_use]
 pub fn write(result: Result<Output, ToolError>) -> Value {
     let blocks = |fields: &Map<String, Value>, text: &str| match fields.get(CONTENT) {
@@ -57,7 +57,7 @@ pub fn write(result: Result<Output, ToolError>) -> Value {
     let result = match result {
         Ok(output) => ToolResult { content: blocks(&output.metadata, &output.text), structured: output.data, ..ToolResult::default() },
         Err(error) => {
-            // `isError` already says that it failed; other kinds come with what to do about them.
+            // For `failed`, `isError` says enough. The text of other kinds also says what to do.
             let text = if error.kind() == ErrorKind::Failed { error.message().to_owned() } else { error.for_model() };
             ToolResult { content: blocks(error.details(), &text), is_error: true, ..ToolResult::default() }
         }

@@ -1,4 +1,4 @@
-//! The definition of a server: the type of `tools/mcp/*.yaml`.
+//! The definition of an MCP server, as in the files `tools/mcp/*.yaml`.
 
 mod import;
 mod new_server;
@@ -22,50 +22,50 @@ use crate::login::{AuthOptions, Authorizer, RegisteredClient, Scopes};
 pub use import::{ImportedServer, import};
 pub use new_server::NewServer;
 
-/// Headers that the protocol sets.
+/// HTTP headers that a definition must not set, because Helve sets them.
 const FORBIDDEN: [&str; 8] =
     ["host", "connection", "content-length", "transfer-encoding", "content-type", "accept", "mcp-session-id", "mcp-protocol-version"];
 
-/// An MCP server, as in `tools/mcp/*.yaml`: a program, or a URL.
+/// The definition of an MCP server, as in `tools/mcp/*.yaml`: a program, or a URL.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct McpDefinition {
-    /// The name of the source.
+    /// The name of the server.
     pub name: String,
-    /// The program that is the server, and its arguments. A path with a `/` is resolved from the project's folder.
+    /// The program of the server, and its arguments. A program with a `/` in its name is resolved relative to the project folder.
     pub command: Option<Vec<String>>,
     /// The URL of the server.
     pub url: Option<String>,
-    /// Variables of the program's environment: `NAME` passes one through, `NAME=value` sets it.
+    /// Environment variables of the program: `NAME` passes a variable through, `NAME=value` sets it.
     #[serde(default)]
     pub env: Vec<String>,
-    /// The working directory of the program, relative to the project's folder; the default is that folder.
+    /// The working directory of the program, relative to the project folder; the default is the project folder.
     pub working_folder: Option<String>,
-    /// Headers of every request to the URL.
+    /// HTTP headers of every request to the URL.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The API key, sent as a bearer token unless a header is named.
+    /// The API key, sent as a bearer token unless `mcp_api_key_header` is set.
     pub mcp_api_key: Option<Secret>,
-    /// The header that carries the API key.
+    /// The HTTP header in which the API key is sent.
     pub mcp_api_key_header: Option<String>,
-    /// How Helve logs in if the server requires OAuth.
+    /// Options of the login, if the server requires OAuth.
     #[serde(default)]
     pub oauth: OAuthFields,
-    /// The prefix of its tools' names; the name of the source by default, none if empty.
+    /// The prefix of the tool names; by default the name of the server, with an empty string none.
     pub prefix: Option<String>,
-    /// Whether to trust the server's annotations of its tools: which only read, and which destroy. Calls of a server that is not trusted must be
-    /// confirmed.
+    /// Whether to trust the server's annotations of its tools, which say what is read-only or destructive. If not, every call to the
+    /// server's tools needs approval by default.
     #[serde(default)]
     pub trusted: bool,
-    /// Only these tools, by the server's own names; patterns are allowed.
+    /// The tools to use, as names on the server or patterns; all if empty.
     #[serde(default)]
     pub include: Vec<Pattern>,
-    /// Tools to exclude.
+    /// The tools to exclude, as names on the server or patterns.
     #[serde(default)]
     pub exclude: Vec<Pattern>,
-    /// Overrides for single tools, by the server's own names.
+    /// Overrides for single tools, by the tool's name on the server.
     #[serde(default)]
     pub tools: BTreeMap<String, ToolFields>,
-    /// How calls run.
+    /// The rules of calls to the server's tools.
     #[serde(flatten)]
     pub rules: RulesFields,
 }
@@ -74,38 +74,38 @@ pub struct McpDefinition {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ToolFields {
-    /// A different name.
+    /// The name that replaces the tool's name on the server.
     pub name: Option<String>,
-    /// A different description.
+    /// The description that replaces the server's description.
     pub description: Option<String>,
-    /// Default values for arguments.
+    /// Default values of arguments, by name.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// The permission of its calls: `auto`, `confirm` or `deny`.
+    /// The permission of calls to the tool: `auto`, `confirm` or `deny`.
     pub permission: Option<Permission>,
-    /// Timeout of one attempt, such as `30s`.
+    /// The timeout of one attempt, such as `30s`.
     pub timeout: Option<HumanDuration>,
 }
 
-/// How Helve logs in if a server requires OAuth.
+/// Options of the login at a server that requires OAuth.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OAuthFields {
-    /// The id of a client that is registered with the issuer; if left out, Helve registers itself.
+    /// The id of a client that is registered with the issuer; by default Helve registers itself.
     pub client_id: Option<String>,
-    /// The secret of that client.
+    /// The secret of the client in `client_id`.
     pub client_secret: Option<Secret>,
-    /// The issuer that the client is registered with.
+    /// The identifier of the issuer (authorization server) with which the client in `client_id` is registered.
     pub issuer: Option<String>,
-    /// The scopes to request; if left out, those that the server asks for.
+    /// The scopes to request; by default those that the server requires.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// The port of the login callback; any free port if left out.
+    /// The local port of the login callback; by default any free port.
     pub callback_port: Option<u16>,
 }
 
 impl McpDefinition {
-    /// Everything in it that must never be shown.
+    /// Returns the secrets in the definition, which must never be shown.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretString> {
         let keys = self.mcp_api_key.iter().chain(&self.oauth.client_secret).map(|key| key.secret().clone());
@@ -116,13 +116,13 @@ impl McpDefinition {
         keys.chain(headers).collect()
     }
 
-    /// The prefix of its tools' names.
+    /// Returns the prefix of the tool names.
     #[must_use]
     pub fn prefix(&self) -> &str {
         self.prefix.as_deref().unwrap_or(&self.name)
     }
 
-    /// Returns whether a tool of this name could come from the server.
+    /// Returns whether a tool with this name, including the prefix, could come from the server.
     #[must_use]
     pub fn may_bring(&self, name: &str) -> bool {
         let own = match self.prefix() {
@@ -132,7 +132,7 @@ impl McpDefinition {
         own.is_some_and(|own| !own.is_empty() && (self.wants(own) || self.tools.values().any(|tool| tool.name.as_deref() == Some(own))))
     }
 
-    /// The command it runs, or its URL, for people.
+    /// Returns the command that starts the server, or the server's URL without its query, for people.
     #[must_use]
     pub fn place(&self) -> String {
         match (&self.command, &self.url) {
@@ -142,14 +142,14 @@ impl McpDefinition {
         }
     }
 
-    /// The command, if it is a program.
+    /// Returns the command that starts the server, or `None` if the server has a URL.
     #[must_use]
     pub fn command_line(&self) -> Option<CommandLine<'_>> {
         let words = self.command.as_deref()?;
         Some(CommandLine { words, env: &self.env, folder: self.working_folder.as_deref() })
     }
 
-    /// Identifies the server: another program or URL is another server, whatever its name.
+    /// Returns the digest that identifies the server. A server with another name, program, URL or project has another digest.
     #[must_use]
     pub fn identity(&self, project: &Path) -> Digest {
         let says = json!({"name": self.name, "command": self.command, "url": self.url, "project": project.to_string_lossy(),
@@ -157,24 +157,24 @@ impl McpDefinition {
         Digest::of([json::canonical(&says).as_bytes()])
     }
 
-    /// Checks whether the definition can be used. Nothing is started or sent.
+    /// Checks whether the definition is valid. Starts no program and sends no request.
     ///
     /// # Errors
-    /// The invalid field, and how to correct it.
+    /// Returns an error with the invalid field and how to correct it.
     pub fn check(&self, project: &Path) -> Result<(), FieldError> {
         self.read_address(project, &McpOptions::default()).map(drop)
     }
 
-    /// Returns whether a tool is selected, by the server's own name.
+    /// Returns whether the definition selects the tool with this name on the server.
     pub(crate) fn wants(&self, tool: &str) -> bool {
         (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(tool)))
             && !self.exclude.iter().any(|pattern| pattern.matches(tool))
     }
 
-    /// The address of the server.
+    /// Validates the definition, and returns the address of the server.
     pub(crate) fn read_address(&self, project: &Path, options: &McpOptions) -> Result<ServerAddress, FieldError> {
         if self.name.trim().is_empty() {
-            return Err(FieldError::new("/name", "a server needs a name"));
+            return Err(FieldError::new("/name", "the server has no name"));
         }
         match (&self.command, &self.url) {
             (Some(command), None) => {
@@ -222,7 +222,7 @@ impl McpDefinition {
             FieldError::new("/url", error.to_string()).hint("write a URL such as `https://example.com/mcp`")
         };
         let url: Url = read_url(url).map_err(|error| wrong(&error))?;
-        // The author of the file chose the URL, so it may be anywhere.
+        // The author of the file chose the URL, so every address is allowed.
         let headers = self.read_headers()?;
         let authorizer = (!headers.contains_key(header::AUTHORIZATION)).then(|| self.authorizer(&url, options)).transpose()?;
         let mut site = Site::new(&url, &headers, Reach::Any, &options.connections, authorizer).map_err(|error| wrong(&error))?;
@@ -232,16 +232,16 @@ impl McpDefinition {
         Ok(site)
     }
 
-    /// Forgets the login at the server.
+    /// Removes the stored login of the server.
     ///
     /// # Errors
-    /// If the store cannot remove it.
+    /// Returns an error if the store cannot remove the login.
     pub async fn logout(&self, options: &McpOptions) -> Result<(), String> {
         let Some(url) = self.url.as_deref().and_then(|url| read_url(url).ok()) else { return Ok(()) };
         self.authorizer(&url, options).map_err(|error| error.to_string())?.forget().await
     }
 
-    /// Handles logins at the server.
+    /// Creates the authorizer that handles logins at the server.
     pub(crate) fn authorizer(&self, url: &Url, options: &McpOptions) -> Result<Authorizer, FieldError> {
         let client = match (&self.oauth.client_id, &self.oauth.issuer) {
             (None, None) => None,

@@ -1,4 +1,4 @@
-//! Features of servers besides tools, for clients of Helve's own server: resources, prompts, completion, logs.
+//! Forwards requests of Helve's MCP clients to the upstream servers, for all features but tools: resources, prompts, completion, logs.
 
 mod crossing;
 
@@ -18,18 +18,18 @@ use crate::server::ClientRequest;
 /// The legacy error code for an unknown resource.
 const NO_RESOURCE: i64 = -32002;
 
-/// The servers behind Helve.
+/// The upstream servers whose resources, prompts, completions and logs Helve's own server provides.
 #[derive(Debug)]
 pub struct Gateway(Vec<Arc<McpSource>>);
 
 impl Gateway {
-    /// Creates a gateway to these servers.
+    /// Creates a gateway to the servers of these sources.
     #[must_use]
     pub fn new(sources: Vec<Arc<McpSource>>) -> Self {
         Self(sources)
     }
 
-    /// The capabilities of all servers besides tools, as the object `capabilities`.
+    /// Returns the capabilities of all connected servers except tools, in the form of the field `capabilities`.
     #[must_use]
     pub fn capabilities(&self, era: Era) -> Map<String, Value> {
         let has = |capability: &str| self.with(capability).next().is_some();
@@ -53,12 +53,12 @@ impl Gateway {
         self.0.iter().map(|source| source.upstream())
     }
 
-    /// The connected servers with a capability.
+    /// Returns the connected servers with a capability.
     fn with<'a>(&'a self, capability: &'a str) -> impl Iterator<Item = &'a Arc<Upstream>> {
         self.upstreams().filter(move |upstream| upstream.now().is_some_and(|connection| connection.can(capability)))
     }
 
-    /// Handles a request. Returns `None` if the method does not pass the gateway.
+    /// Handles a client's request. Returns `None` if the gateway does not handle the method.
     pub async fn handle(&self, request: &ClientRequest) -> Option<Result<Value, RpcError>> {
         let passed = match request.method.as_str() {
             "resources/list" => self.list(request, "resources", "resources", "uri").await,
@@ -68,7 +68,7 @@ impl Gateway {
             "resources/subscribe" | "resources/unsubscribe" if request.from.era == Era::Modern => self.watch(request).await,
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
                 let uri = request.params.get("uri").and_then(Value::as_str).unwrap_or_default();
-                // A URI does not tell its server.
+                // The URI of a resource does not identify its server.
                 self.first_response("resources", request, unknown("resource", uri), &[CODES.params, NO_RESOURCE, CODES.method]).await
             }
             "completion/complete" => self.complete(request).await,
@@ -78,7 +78,7 @@ impl Gateway {
         Some(passed)
     }
 
-    /// Merges the lists of all servers. The list of a server that fails is left out, unless it is the only one.
+    /// Merges the lists of all servers. Omits the list of a server that fails, unless it is the only server.
     async fn list(&self, request: &ClientRequest, capability: &str, field: &'static str, key: &str) -> Result<Value, RpcError> {
         let lists = self.with(capability).map(|upstream| async move { (upstream, pages(upstream, request, field).await) });
         let lists = join_all(lists).await;
@@ -111,7 +111,7 @@ impl Gateway {
         pass(upstream, request, params).await
     }
 
-    /// The server whose prefix a name has, and the name without it.
+    /// Returns the server with the longest prefix that matches a name, and the name without the prefix.
     fn by_prefix<'a>(&'a self, capability: &'a str, name: &'a str) -> Option<(&'a Arc<Upstream>, &'a str)> {
         let longest = self.with(capability).filter_map(|upstream| {
             let own = match upstream.definition.prefix() {
@@ -123,7 +123,7 @@ impl Gateway {
         longest.max_by_key(|(upstream, _)| upstream.definition.prefix().len())
     }
 
-    /// Asks one server after the other, until one responds with anything but these errors.
+    /// Sends a request to one server after the other, until the response is not an error with one of the codes in `skip`.
     async fn first_response(&self, capability: &str, request: &ClientRequest, unknown: RpcError, skip: &[i64]) -> Result<Value, RpcError> {
         let mut last = unknown;
         for upstream in self.with(capability) {
@@ -135,7 +135,7 @@ impl Gateway {
         Err(last)
     }
 
-    /// Watches a resource for a modern client, at every server that may have it.
+    /// Starts or stops watching a resource for a modern client, on every server that may have the resource.
     async fn watch(&self, request: &ClientRequest) -> Result<Value, RpcError> {
         let uri = request.params.get("uri").and_then(Value::as_str).unwrap_or_default();
         let more = request.method == "resources/subscribe";
@@ -165,7 +165,7 @@ impl Gateway {
         self.first_response("completions", request, unknown("reference", text("/ref/uri").unwrap_or_default()), &[CODES.params]).await
     }
 
-    /// Sets the client's log level at every server.
+    /// Sets the client's log level on every server.
     async fn level(&self, request: &ClientRequest) -> Result<Value, RpcError> {
         let requests = self.upstreams().map(|upstream| pass(upstream, request, request.params.clone()));
         for error in join_all(requests).await.into_iter().filter_map(Result::err) {
@@ -174,7 +174,7 @@ impl Gateway {
         Ok(json!({}))
     }
 
-    /// Ends a client session.
+    /// Ends a client session on all servers.
     pub fn session_ended(&self, session: &str) {
         for upstream in self.upstreams() {
             upstream.end_session(session);
@@ -218,7 +218,7 @@ async fn forward(
     })
 }
 
-/// All pages of a list of one server.
+/// Requests all pages of a list from one server, and returns the items.
 async fn pages(upstream: &Arc<Upstream>, request: &ClientRequest, field: &'static str) -> Result<Vec<Value>, RpcError> {
     let mut pages = Pages::new(field, PageLimits::default());
     let mut params = request.params.clone();

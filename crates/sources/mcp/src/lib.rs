@@ -1,4 +1,5 @@
-//! The Model Context Protocol in both eras: Helve as a client of servers, as a server, and as a gateway between the two.
+//! The Model Context Protocol (MCP) in both eras, with and without a handshake: Helve as a client of MCP servers, as an MCP server, and as
+//! a gateway that forwards requests of its clients to other servers.
 
 mod client;
 pub mod content;

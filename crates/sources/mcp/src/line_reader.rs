@@ -3,32 +3,32 @@
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much of each end of a line that is too long is kept; one of them has the id of a response.
+/// Number of bytes kept of the beginning and of the end of a line that is too long. One of them contains the id of a response.
 const KEPT: usize = 4 << 10;
 const CHUNK: usize = 64 << 10;
 
-/// A line this many times longer than the limit is not read to its end.
+/// A line that is this many times longer than the limit is considered endless.
 const ENDLESS: usize = 16;
 
-/// A line.
+/// A line of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// All of it, without the line break.
+    /// A complete line, without the line break.
     Whole(Vec<u8>),
     /// A line longer than the limit: its beginning and its end.
     TooLong(Vec<u8>, Vec<u8>),
-    /// A line that does not end.
+    /// A line so long that it is not read to its end.
     Endless,
 }
 
-/// Reads lines.
+/// Reads lines of limited length from `input`.
 pub(crate) struct LineReader<R> {
     input: R,
     limit: usize,
     buffer: Vec<u8>,
-    /// Where the line starts in the buffer.
+    /// Offset of the current line in the buffer.
     start: usize,
-    /// How much of the buffer was searched.
+    /// Number of bytes of the buffer that were searched for a line break.
     seen: usize,
     dropped: Option<LongLine>,
     at_end: bool,
@@ -37,7 +37,7 @@ pub(crate) struct LineReader<R> {
 /// A line that is too long.
 struct LongLine {
     beginning: Vec<u8>,
-    /// How many bytes of it were dropped.
+    /// Number of dropped bytes.
     length: usize,
 }
 
@@ -46,14 +46,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { input, limit, buffer: Vec::new(), start: 0, seen: 0, dropped: None, at_end: false }
     }
 
-    /// The next line; `None` at the end. A last line without a line break counts.
+    /// Reads the next line. Returns `None` at the end of the input. The last line need not have a line break.
     pub(crate) async fn next(&mut self) -> Option<Line> {
         loop {
             if let Some(at) = memchr(b'\n', &self.buffer[self.seen..]) {
                 let line = self.take(self.seen + at);
                 return Some(self.finish(line));
             }
-            // Once for all lines that arrived together.
+            // Removes all lines that arrived together at once.
             self.buffer.drain(..self.start);
             self.start = 0;
             if self.dropped.is_some() || self.buffer.len() > self.limit {
@@ -83,12 +83,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Returns whether the input ended within the last line.
+    /// Returns whether the input ended in the last line that was returned.
     pub(crate) fn at_end(&self) -> bool {
         self.at_end
     }
 
-    /// Takes the line that ends here. Short lines are copied; a long line keeps its buffer.
+    /// Removes the line that ends at `end` from the buffer. Copies a short line; a long line keeps the buffer.
     fn take(&mut self, end: usize) -> Vec<u8> {
         if end - self.start <= CHUNK {
             let line = self.buffer[self.start..end].to_vec();
@@ -124,13 +124,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
-/// Returns whether an invalid line was meant as a response, not as text about one.
+/// Returns whether an invalid line looks like a JSON-RPC response.
 pub(crate) fn is_response(beginning: &[u8]) -> bool {
     let has = |name: &[u8]| beginning.windows(name.len()).any(|window| window == name);
     beginning.trim_ascii_start().starts_with(b"{") && !has(b"\"method\":") && (has(b"\"result\":") || has(b"\"error\":"))
 }
 
-/// The id of a response that is cut in the middle: most servers write it near one end.
+/// Finds the id of a response of which only the beginning and the end are known. Most servers write the id near one of them.
 pub(crate) fn find_id(beginning: &[u8], end: &[u8]) -> Option<i64> {
     let number = |text: &[u8]| {
         let text = text.trim_ascii_start();
@@ -139,7 +139,7 @@ pub(crate) fn find_id(beginning: &[u8], end: &[u8]) -> Option<i64> {
     };
     let after = |text: &[u8], at: usize| number(text.get(at + b"\"id\":".len()..)?);
     let first = beginning.windows(5).position(|window| window == b"\"id\":").and_then(|at| after(beginning, at));
-    // At the end only the last one is outside of the result.
+    // In the end of a line, only the last id is outside of the result.
     let last = || end.windows(5).rposition(|window| window == b"\"id\":").and_then(|at| after(end, at));
     let says_result_first = beginning.windows(9).position(|window| window == b"\"result\":");
     let id_first = beginning.windows(5).position(|window| window == b"\"id\":");

@@ -1,8 +1,8 @@
-//! Logins at servers that require OAuth 2.1.
+//! Logs in to MCP servers that require OAuth 2.1.
 //!
-//! An [`Authorizer`] belongs to one server. It provides the `Authorization` header of requests, and a new one if the server refuses it: a
-//! refreshed token if that can help, else one after a person has logged in. Everything a server or an issuer sends is checked before it is
-//! used: its origin, its URLs, and its size.
+//! An [`Authorizer`] belongs to one server. It provides the `Authorization` header of requests. If the server rejects the header, the
+//! authorizer refreshes the token or, if that cannot help, lets a person log in. The issuer is the OAuth authorization server. Helve
+//! checks everything that a server or an issuer sends before it uses it: the origin, the URLs, and the size.
 
 mod address;
 mod authorization;
@@ -42,7 +42,7 @@ use challenge::Challenge;
 use flow::State;
 use issuer_client::IssuerClient;
 
-/// The logins of one server. Cheap to clone; clones share them.
+/// Handles the login at one server. Cheap to clone; clones share the login.
 #[derive(Clone)]
 pub struct Authorizer(Arc<Inner>);
 
@@ -51,13 +51,13 @@ struct Inner {
     key: String,
     exchange: IssuerClient,
     options: AuthOptions,
-    /// The right to refresh and to ask a person; other requests wait, and use the result.
+    /// The permit to refresh the token or to let a person log in. Other requests wait for the permit, and use the result.
     turn: Arc<Semaphore>,
     state: Mutex<State>,
 }
 
 impl Authorizer {
-    /// Creates an authorizer for the server at this URL. Nothing is sent yet.
+    /// Creates an authorizer for the server at this URL. Does not send a request.
     #[must_use]
     pub fn new(server: &Url, fetch: Fetch, redactor: Redactor, options: AuthOptions) -> Self {
         let mut server = server.clone();
@@ -75,8 +75,8 @@ impl Authorizer {
         }))
     }
 
-    /// The `Authorization` header of the next request; `None` without a login. A token that is about to expire is refreshed first. Never asks a
-    /// person.
+    /// Returns the `Authorization` header of the next request, or `None` if there is no login. Refreshes a token that is about to expire.
+    /// Never asks a person to log in.
     pub async fn header(&self) -> Option<HeaderValue> {
         let inner = &self.0;
         inner.load_once().await;
@@ -88,17 +88,17 @@ impl Authorizer {
         inner.load().await;
         let (header, due) = inner.current()?;
         let Some(login) = inner.login().filter(|_| due) else { return Some(header) };
-        // If that fails, the server decides whether the old token is still good.
+        // If the refresh fails, the server decides whether the old token is still valid.
         Some(inner.refresh(login, turn).await.0.unwrap_or(header))
     }
 
-    /// The header to try next, after the server responded with 401 or 403.
+    /// Returns the `Authorization` header to try next, after the server responded with 401 or 403.
     ///
-    /// `www_authenticate` is that header of the response, several values joined by commas, and `refused` the `Authorization` header of the
-    /// request. Waits for a person if it must; dropping the future abandons the login.
+    /// `www_authenticate` is the `WWW-Authenticate` header of the response, with several values joined by commas. `refused` is the
+    /// `Authorization` header of the request. If necessary, waits for a person to log in; dropping the future cancels the login.
     ///
     /// # Errors
-    /// If there is no better header. [`AuthError::LoginNeeded`] means that there is no person to ask.
+    /// Returns an error if there is no other header to try. [`AuthError::LoginNeeded`] means that no browser is available for a login.
     pub async fn challenged(
         &self,
         status: u16,
@@ -112,7 +112,7 @@ impl Authorizer {
         if let Some((header, _)) = inner.current().filter(|(header, _)| Some(header) != refused) {
             return Ok(header);
         }
-        // Without this, ten waiting calls would ask a person ten times, even after a no.
+        // Otherwise ten waiting calls would ask a person to log in ten times, even after the person declined.
         if let Some(error) = inner.failed_since(arrived) {
             return Err(error);
         }
@@ -121,10 +121,10 @@ impl Authorizer {
         result
     }
 
-    /// Forgets the login, and the registration with it.
+    /// Removes the stored login and client registration.
     ///
     /// # Errors
-    /// If the store cannot remove it.
+    /// Returns an error if the store cannot remove the login.
     pub async fn forget(&self) -> Result<(), String> {
         let _turn = self.0.turn.acquire().await;
         self.0.forget().await

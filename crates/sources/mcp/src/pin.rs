@@ -1,4 +1,4 @@
-//! Pins: tool definitions that a person approved. A definition that changes is not used until it is approved again.
+//! Pins: the tool definitions that a person approved. Helve does not use a changed definition until a person approves it again.
 
 mod inspect;
 
@@ -12,56 +12,56 @@ use serde_json::Value;
 pub use inspect::{Flag, inspect};
 pub(crate) use inspect::{strip_words, without_hidden};
 
-/// The approved definitions of one server.
+/// The approved instructions and tool definitions of one server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pins {
-    /// Its instructions.
+    /// The approved instructions of the server.
     #[serde(default)]
     pub instructions: Option<String>,
-    /// Its tools by name, each with its full definition.
+    /// The approved tools, by name on the server, each with its full definition.
     #[serde(default)]
     pub tools: BTreeMap<String, Value>,
 }
 
-/// Stores approvals.
+/// A store of approved tool definitions.
 pub trait PinStore: Send + Sync + 'static {
-    /// The approved definitions of a server; `None` if it was never approved.
+    /// Returns the approved definitions of a server, or `None` if none were ever approved.
     ///
     /// # Errors
-    /// If they cannot be read. Then no tool is used.
+    /// Returns why the definitions cannot be read. Helve then uses no tool of the server.
     fn pins(&self, server: &Digest) -> Result<Option<Pins>, String>;
 
-    /// A value that changes with any approval.
+    /// Returns a value that changes whenever the stored approvals change.
     fn stamp(&self) -> u64;
 }
 
-/// How a definition compares with the approved one.
+/// How a tool definition compares with the approved one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PinStatus {
-    /// It is approved.
+    /// The definition is approved.
     Same,
-    /// It was never approved.
+    /// No definition of the tool was ever approved.
     New,
-    /// It differs from the approved one.
+    /// The definition, or the server's instructions, differ from the approved ones.
     Changed {
         /// The approved definition.
         was: Value,
         /// Whether only the server's instructions differ.
         only_instructions: bool,
-        /// The approved instructions, if they differ.
+        /// The approved instructions, if they differ from the current ones.
         instructions: Option<Box<str>>,
     },
 }
 
 impl PinStatus {
-    /// Returns whether the tool may be used.
+    /// Returns whether the definition is approved, so that the tool may be used.
     #[must_use]
     pub fn is_same(&self) -> bool {
         *self == Self::Same
     }
 }
 
-/// Compares a definition with the approved one.
+/// Compares a tool's definition and the server's instructions with the approved ones.
 pub(crate) fn compare(pins: Option<&Pins>, name: &str, definition: &Value, instructions: Option<&str>) -> PinStatus {
     let Some((pins, was)) = pins.and_then(|pins| Some((pins, pins.tools.get(name)?))) else { return PinStatus::New };
     let same = digest(was, pins.instructions.as_deref()) == digest(definition, instructions);
@@ -73,7 +73,7 @@ pub(crate) fn compare(pins: Option<&Pins>, name: &str, definition: &Value, instr
     PinStatus::Changed { was: was.clone(), only_instructions: canonical(was) == canonical(definition), instructions }
 }
 
-/// The digest of a tool's definition and the server's instructions.
+/// Returns the digest of a tool's definition and the server's instructions.
 pub(crate) fn digest(definition: &Value, instructions: Option<&str>) -> Digest {
     let instructions = canonical(&Value::from(instructions));
     Digest::of([canonical(definition).as_bytes(), instructions.as_bytes()])

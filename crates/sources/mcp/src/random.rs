@@ -1,6 +1,6 @@
-//! Random ids. Knowing one grants access to what it names.
+//! Random ids that cannot be guessed, because knowing an id gives access to what it identifies.
 
-/// A random number. Returns `None` if the system has no randomness.
+/// Returns a random number, or `None` if the system cannot generate one.
 #[must_use]
 pub fn random_number() -> Option<u128> {
     let mut random = [0; 16];
@@ -8,7 +8,7 @@ pub fn random_number() -> Option<u128> {
     Some(u128::from_be_bytes(random))
 }
 
-/// A random id of 32 hexadecimal digits. Returns `None` if the system has no randomness.
+/// Returns a random id of 32 hexadecimal digits, or `None` if the system cannot generate one.
 #[must_use]
 pub fn random_id() -> Option<String> {
     random_number().map(|number| format!("{number:032x}"))

@@ -1,4 +1,4 @@
-//! The server side: Helve as an MCP server in both eras, over stdio and HTTP. A [`Backend`] provides what is served.
+//! An MCP server for both eras, over stdio and HTTP. A [`Backend`] handles the requests.
 
 mod channel;
 mod client_requests;
@@ -37,56 +37,56 @@ pub use handle::Server;
 pub use options::ServerOptions;
 pub use response::ResponseBody;
 
-/// The error code of a server that is at capacity.
+/// The JSON-RPC error code of a server that is overloaded or stopping.
 const BUSY: i64 = -32000;
 
-/// A client's request, except those about the protocol itself.
+/// A client's request that the backend handles.
 #[derive(Debug)]
 pub struct ClientRequest {
     /// The method, such as `tools/call`.
     pub method: String,
-    /// The parameters as they came, with their `_meta`; an empty object if there were none.
+    /// The parameters of the request, including `_meta`; an empty object if the request has none.
     pub params: Value,
-    /// The client.
+    /// The client that sent the request.
     pub from: Downstream,
-    /// Cancelled when the client no longer waits for the response.
+    /// The token that is cancelled when the client no longer waits for the response.
     pub cancel: CancellationToken,
 }
 
-/// What a server says about itself.
+/// The name, version and instructions that a server sends to its clients.
 #[derive(Debug, Clone, Default)]
 pub struct ServerInfo {
-    /// Its name, for programs.
+    /// The name of the server, for programs.
     pub name: String,
-    /// Its version.
+    /// The version of the server.
     pub version: String,
-    /// Its instructions for models.
+    /// The server's instructions for models.
     pub instructions: Option<String>,
 }
 
-/// Provides what is served.
+/// Handles the requests of a server's clients.
 pub trait Backend: Send + Sync + 'static {
-    /// What the server says about itself.
+    /// Returns the name, version and instructions of the server.
     fn about(&self) -> ServerInfo;
 
-    /// The object `capabilities` for an era.
+    /// Returns the server's capabilities in an era, in the form of the field `capabilities`.
     fn capabilities(&self, era: Era) -> Value;
 
-    /// Handles one request: `tools/list`, `tools/call`, and every other method it knows.
+    /// Handles one request: `tools/list`, `tools/call`, and every other method that the backend supports.
     ///
-    /// The result is an object. The server adds the fields that every result of an era has (`resultType`, `ttlMs`, `cacheScope`, the server's
-    /// `_meta`) if they are missing, and removes those that the era does not have. A result of the type `input_required` is sent unchanged. An
-    /// unknown method is an error with the code for that.
+    /// The result must be an object. The server adds the fields that every result of the era must have (`resultType`, `ttlMs`,
+    /// `cacheScope`, the server's `_meta`) if they are missing, and removes fields that the era does not have. The server sends a result of
+    /// the type `input_required` unchanged. For an unknown method, return an error with the code [`CODES.method`](helve_mcp_wire::CODES).
     ///
-    /// The server itself handles `initialize`, `ping`, `server/discover` and `subscriptions/listen`. It keeps log levels and subscriptions, and
-    /// forwards them to the backend: `logging/setLevel` in the legacy era; `resources/subscribe` and `resources/unsubscribe` in both, in the
-    /// modern one for each resource that a client starts or stops to watch. There, an error other than an unknown method means that the
-    /// resource cannot be watched.
+    /// The server itself handles `initialize`, `ping`, `server/discover` and `subscriptions/listen`. The server stores log levels and
+    /// subscriptions, and also forwards them to the backend: `logging/setLevel` in the legacy era; `resources/subscribe` and
+    /// `resources/unsubscribe` in both eras. In the modern era, the server sends one such request for each resource that a client starts or
+    /// stops watching. An error other than for an unknown method then means that the resource cannot be watched.
     fn handle(&self, request: ClientRequest) -> BoxFuture<'_, Result<Value, RpcError>>;
 
-    /// Subscribes to changes.
+    /// Subscribes to the changes of which the server notifies its clients.
     fn changes(&self) -> broadcast::Receiver<Change>;
 
-    /// Called when a legacy session has ended.
+    /// Notifies the backend that a legacy session has ended.
     fn session_ended(&self, _session: &str) {}
 }

@@ -1,7 +1,7 @@
-//! The URL of a server: where it is, with which timeouts, and whether with TLS.
+//! Parses the URL of a server: host, timeouts and TLS options.
 //!
-//! The defaults are stricter than those of other clients: only connections on this machine may be unencrypted, and TLS always verifies
-//! the name of the server.
+//! The defaults are stricter than those of other clients: only connections on this machine are unencrypted, and TLS always verifies
+//! the host name.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use tokio_postgres::config::{Host, SslMode};
 
 use super::tls::Tls;
 
-/// Timeout for a new connection, and for a free one in the pool.
+/// Timeout for a new connection, and for waiting for a free connection of the pool.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How to connect to a server.
+/// The parsed URL of a server.
 #[derive(Clone)]
 pub(super) struct Address {
     pub config: Config,
@@ -26,10 +26,10 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Parses a URL.
+    /// Parses a URL. Errors do not quote the URL, because it may contain a password.
     pub(super) fn read(url: &str) -> Result<Self, StoreError> {
         let (url, options) = split_options(url);
-        // The error does not say what exactly is wrong: that could show a part of the password.
+        // The cause is not included: it could quote a part of the password.
         let wrong = "invalid store URL: write postgres://user:password@host:port/database?sslmode=require, and in user and password write \
             @ : / ? as %40 %3A %2F %3F";
         let mut config: Config = url.parse().map_err(|_| StoreError::Conflict(wrong.to_owned()))?;
@@ -41,7 +41,7 @@ impl Address {
         if config.get_application_name().is_none() {
             config.application_name("helve");
         }
-        // A server that is silent for this long is gone; the default is two hours.
+        // Detect a dead server after half a minute; the default of the operating system is two hours.
         config.keepalives_idle(Duration::from_secs(15)).keepalives_interval(Duration::from_secs(5)).keepalives_retries(3);
         config.tcp_user_timeout(Duration::from_secs(30));
         let tls = if mode == SslMode::Disable { Tls::none() } else { Tls::new(options.root.as_deref())? };
@@ -49,17 +49,17 @@ impl Address {
     }
 }
 
-/// The TLS options of a URL.
+/// The TLS options in a URL.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TlsOptions {
     mode: Option<String>,
-    /// File with the only certificate authorities to trust.
+    /// The file of the certificate authorities to trust instead of those of this machine.
     root: Option<PathBuf>,
 }
 
 impl TlsOptions {
     fn mode(&self, config: &Config) -> Result<SslMode, StoreError> {
-        // In the notation without `postgres://`, the library has parsed it already, and `prefer` is also its default.
+        // If the URL is a `key=value` list, the library has parsed `sslmode`. `Prefer` is also its default, so it counts as not set.
         let known = match config.get_ssl_mode() {
             SslMode::Disable => Some("disable"),
             SslMode::Require => Some("require"),
@@ -67,7 +67,7 @@ impl TlsOptions {
         };
         let local = |host: &Host| matches!(host, Host::Unix(_));
         if !config.get_hosts().is_empty() && config.get_hosts().iter().all(local) && config.get_hostaddrs().is_empty() {
-            // Unix sockets have no TLS, and need none.
+            // Unix sockets support no TLS, and need none.
             return Ok(SslMode::Disable);
         }
         match self.mode.as_deref().or(known) {
@@ -83,12 +83,12 @@ impl TlsOptions {
     }
 }
 
-/// Takes the TLS options out of a URL.
+/// Splits a URL into the URL without TLS options, and the TLS options.
 fn split_options(url: &str) -> (Cow<'_, str>, TlsOptions) {
     let mut options = TlsOptions::default();
     let scheme = ["postgres://", "postgresql://"].iter().find(|scheme| url.starts_with(**scheme));
     let Some(rest) = scheme.map(|scheme| &url[scheme.len()..]) else { return (url.into(), options) };
-    // A question mark in a password starts no query.
+    // Search after the `@`: a question mark in a password does not start the query.
     let place = rest.find('@').unwrap_or(0);
     let Some(mark) = rest[place..].find('?').map(|mark| url.len() - rest.len() + place + mark) else { return (url.into(), options) };
     let others = url[mark + 1..].split('&').filter(|pair| {
@@ -96,7 +96,7 @@ fn split_options(url: &str) -> (Cow<'_, str>, TlsOptions) {
         let value = || percent_decode_str(value).decode_utf8_lossy().into_owned();
         match name {
             "sslmode" => options.mode = Some(value()),
-            // Other clients also call the machine's certificates `system`.
+            // As in other clients, `system` means the certificate authorities of this machine.
             "sslrootcert" => options.root = Some(value()).filter(|file| file != "system").map(PathBuf::from),
             _ => return true,
         }
@@ -107,7 +107,7 @@ fn split_options(url: &str) -> (Cow<'_, str>, TlsOptions) {
     (rest, options)
 }
 
-/// Whether all hosts are on this machine.
+/// Returns whether all hosts are on this machine.
 fn is_local(config: &Config) -> bool {
     let named = |host: &Host| match host {
         Host::Tcp(name) => {

@@ -1,5 +1,5 @@
-//! Batches of changes of one kind: changes that arrive while one batch is being committed share the next transaction. The caller of each
-//! gets its result after the commit.
+//! Batches changes of one kind: changes that arrive while a batch is being committed share the next transaction. Each caller gets its
+//! result after the commit.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,16 +12,17 @@ use crate::row::Result;
 /// Maximum number of changes in one transaction.
 const MAX_BATCH: usize = 256;
 
-/// Maximum number of concurrent transactions of one kind: while one waits for the disk, the next one runs.
+/// Maximum number of concurrent transactions of one kind: while one waits for the disk, the next one can run.
 const MAX_CONCURRENT: usize = 2;
 
 type Pending<I, O> = (I, oneshot::Sender<Result<O>>);
 
-/// Collects changes of one kind. Its task ends when the batcher is dropped and all pending changes are done.
+/// A queue that collects changes of one kind into batches. Its background task ends after the batcher is dropped and all pending changes
+/// are done.
 pub(super) struct Batcher<I, O>(mpsc::UnboundedSender<Pending<I, O>>);
 
 impl<I: Send + 'static, O: Send + 'static> Batcher<I, O> {
-    /// Starts a batcher. `work` makes the changes, and returns one result for each.
+    /// Starts a batcher. `work` applies a batch of changes, and returns one result for each.
     pub(super) fn start<F>(work: impl Fn(Vec<I>) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Vec<Result<O>>> + Send + 'static,
@@ -39,11 +40,11 @@ impl<I: Send + 'static, O: Send + 'static> Batcher<I, O> {
                 let work = work.clone();
                 tokio::spawn(async move {
                     let (changes, callers): (Vec<I>, Vec<_>) = batch.into_iter().unzip();
-                    // In a task of its own, so that the callers get a result even after a panic.
+                    // Spawn a task, so that the callers get a result even if `work` panics.
                     let results = tokio::spawn(work(changes)).await.unwrap_or_default();
                     let results = results.into_iter().chain(std::iter::repeat_with(|| Err(closed())));
                     for (caller, result) in callers.into_iter().zip(results) {
-                        // The caller may have given up waiting; the transaction counts anyway.
+                        // Ignore an error: the caller may have stopped waiting, but the transaction is committed.
                         let _ = caller.send(result);
                     }
                     drop(permit);
@@ -53,7 +54,7 @@ impl<I: Send + 'static, O: Send + 'static> Batcher<I, O> {
         Self(sender)
     }
 
-    /// Adds a change. It is made even if the returned future is dropped.
+    /// Adds a change to the next batch. The change is applied even if the returned future is dropped.
     pub(super) fn send(&self, change: I) -> impl Future<Output = Result<O>> + Send + 'static {
         let (caller, result) = oneshot::channel();
         let sent = self.0.send((change, caller));
@@ -64,7 +65,8 @@ impl<I: Send + 'static, O: Send + 'static> Batcher<I, O> {
     }
 }
 
-/// Adds changes that arrive a moment later: callers that got their results together come back together. Does not wait if none arrive.
+/// Adds changes that arrive shortly after: callers whose changes were committed together tend to send the next ones together. Returns
+/// at once if none arrive.
 async fn gather<T>(pending: &mut mpsc::UnboundedReceiver<T>, batch: &mut Vec<T>) {
     let mut quiet = 0;
     while quiet < 3 && batch.len() < MAX_BATCH {

@@ -1,17 +1,17 @@
 //! A draft: the rows of one transaction in memory.
 //!
-//! The transactions of `helve-core` are plain functions over [`Rows`]; they cannot wait for a server. So a transaction on PostgreSQL has
-//! three steps, and the draft is what connects them:
+//! The transactions of `helve-core` are synchronous functions over [`Rows`], so they cannot wait for a server. A transaction on PostgreSQL
+//! therefore has three steps, which share a draft:
 //! 1. [`Keys::load`](super::keys::Keys::load) locks the rows that the transaction is expected to need, and puts them into a new draft.
-//! 2. The function runs on the draft. Its writes are *staged*: it reads them back, and they are dropped if it fails. If it succeeds,
-//!    [`Draft::run`] keeps them. Several functions can run one after the other, and each fails alone.
-//! 3. [`flush`](super::flush) turns the kept rows into a few statements.
+//! 2. The function runs on the draft. Its writes are *staged*: the function can read them back. [`Draft::run`] keeps staged writes if
+//!    the function succeeds, and drops them if it fails. Several functions can run one after the other; each can fail separately.
+//! 3. [`flush`](super::flush) turns the changed rows into a few statements.
 //!
-//! If a function asks for a row that was not loaded, it fails, and the draft notes the key as *missing*. The transaction then starts
-//! again with more keys. A row that was looked for and not found is known not to exist.
+//! If a function reads a row that was not loaded, the function fails, and the draft records the key as *missing*. The transaction then
+//! starts again with more keys. A row that was requested and not found does not exist.
 //!
-//! There are two kinds of tables. A [`Table`] has rows that are read and replaced by key: tasks, approvals, runs, snapshots,
-//! conversations. [`NewRows`] are only added: events and messages.
+//! There are two kinds of tables. A [`Table`] has rows that are read and replaced by key: tasks, approvals, runs, snapshots and
+//! conversations. Rows of [`NewRows`] are only added: events and messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,18 +23,18 @@ use serde_json::Value;
 use super::keys::Keys;
 use crate::row::Result;
 
-/// A row was not loaded.
+/// The error for a row that was not loaded, so that it is unknown whether the row exists.
 struct NotLoaded;
 
-/// Rows of one table.
+/// The rows of one table that a transaction has loaded or changed.
 pub(super) struct Table<K, V> {
-    /// The rows that are known; `None` for a row that does not exist.
+    /// The loaded and changed rows; `None` for a row that does not exist.
     rows: BTreeMap<K, Option<V>>,
-    /// What the function in progress has written.
+    /// The rows that the current function has written.
     staged: BTreeMap<K, V>,
     /// Keys of the rows that exist in the database.
     stored: BTreeSet<K>,
-    /// Keys of the rows to write.
+    /// Keys of the rows that must be written to the database.
     changed: BTreeSet<K>,
 }
 
@@ -45,32 +45,32 @@ impl<K, V> Default for Table<K, V> {
 }
 
 impl<K: Copy + Ord, V: Clone> Table<K, V> {
-    /// Adds a row that was loaded.
+    /// Adds a row that was loaded from the database.
     pub(super) fn load(&mut self, key: K, value: V) {
         self.stored.insert(key);
         self.rows.insert(key, Some(value));
     }
 
-    /// Notes which rows were looked for: those that were not loaded do not exist.
+    /// Marks the rows with these keys as not existing, except those that were loaded.
     pub(super) fn looked_for(&mut self, keys: &BTreeSet<K>) {
         for key in keys {
             self.rows.entry(*key).or_insert(None);
         }
     }
 
-    /// Rows to insert, and rows to update.
+    /// Returns the rows to insert, and the rows to update.
     pub(super) fn written(&self) -> (Vec<&V>, Vec<&V>) {
         let row = |key: &K| self.rows.get(key).and_then(Option::as_ref);
         let (old, new): (Vec<&K>, Vec<&K>) = self.changed.iter().partition(|key| self.stored.contains(key));
         (new.into_iter().filter_map(row).collect(), old.into_iter().filter_map(row).collect())
     }
 
-    /// Changed rows, with their keys.
+    /// Returns the changed rows with their keys.
     pub(super) fn changes(&self) -> impl Iterator<Item = (K, &V)> {
         self.changed.iter().filter_map(|key| Some((*key, self.rows.get(key)?.as_ref()?)))
     }
 
-    /// Returns a row; `None` if it does not exist.
+    /// Returns a row, or `None` if the row does not exist. Fails if the row was not loaded.
     fn get(&self, key: K) -> Result<Option<V>, NotLoaded> {
         match self.staged.get(&key) {
             Some(value) => Ok(Some(value.clone())),
@@ -82,14 +82,14 @@ impl<K: Copy + Ord, V: Clone> Table<K, V> {
         self.staged.insert(key, value);
     }
 
-    /// All known rows that match.
+    /// Returns all loaded and staged rows that match.
     fn all(&self, matches: impl Fn(&V) -> bool) -> Vec<V> {
         let mut all: BTreeMap<K, &V> = self.rows.iter().filter_map(|(key, value)| Some((*key, value.as_ref()?))).collect();
         all.extend(self.staged.iter().map(|(key, value)| (*key, value)));
         all.into_values().filter(|value| matches(value)).cloned().collect()
     }
 
-    /// Keeps what is staged, or drops it.
+    /// Keeps the staged rows if `keep` is set; drops them otherwise.
     fn finish(&mut self, keep: bool) {
         for (key, value) in std::mem::take(&mut self.staged).into_iter().filter(|_| keep) {
             self.changed.insert(key);
@@ -98,7 +98,7 @@ impl<K: Copy + Ord, V: Clone> Table<K, V> {
     }
 }
 
-/// Rows that are only added.
+/// Rows of a table to which rows are only added.
 pub(super) struct NewRows<T> {
     staged: Vec<T>,
     pub(super) rows: Vec<T>,
@@ -111,19 +111,19 @@ impl<T> Default for NewRows<T> {
 }
 
 impl<T> NewRows<T> {
-    /// Keeps what is staged, or drops it.
+    /// Keeps the staged rows if `keep` is set; drops them otherwise.
     fn finish(&mut self, keep: bool) {
         self.rows.extend(std::mem::take(&mut self.staged).into_iter().filter(|_| keep));
     }
 }
 
-/// A message, with its conversation and its position there.
+/// A message with its conversation and its index in the conversation.
 pub(super) type MessageRow = (ConversationId, usize, Message);
 
-/// The rows of one transaction.
+/// The rows that one transaction has loaded and changed.
 pub(super) struct Draft {
     now: Timestamp,
-    /// The server process that runs the transaction.
+    /// The process id of the server backend that runs the transaction.
     pub(super) backend: i32,
     pub(super) tasks: Table<CallId, Task>,
     pub(super) approvals: Table<ApprovalId, Approval>,
@@ -132,17 +132,18 @@ pub(super) struct Draft {
     pub(super) conversations: Table<ConversationId, ConversationRecord>,
     pub(super) events: NewRows<Event>,
     pub(super) messages: NewRows<MessageRow>,
-    /// Runs whose pending approvals are all loaded.
+    /// The runs whose pending approval requests are all loaded.
     whole_runs: BTreeSet<RunId>,
-    /// Processes whose state was loaded, and those of them that are alive.
+    /// The processes whose leases were loaded.
     holders: BTreeSet<HolderId>,
+    /// Those of `holders` whose leases have not expired.
     alive: BTreeSet<HolderId>,
-    /// What was asked for and is not loaded.
+    /// Keys of rows that a function needed and that were not loaded.
     missing: Keys,
 }
 
 impl Draft {
-    /// An empty draft for these keys.
+    /// Creates an empty draft, to which [`Keys::load`] adds the rows.
     pub(super) fn new(now: Timestamp, backend: i32, keys: &Keys, alive: BTreeSet<HolderId>) -> Self {
         Self {
             now,
@@ -161,7 +162,7 @@ impl Draft {
         }
     }
 
-    /// Runs one function on the rows, and keeps what it wrote if it succeeds.
+    /// Runs one function on the rows. Keeps the rows that it wrote if it succeeds, and drops them if it fails.
     pub(super) fn run<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let result = work(self);
         let keep = result.is_ok();
@@ -175,12 +176,12 @@ impl Draft {
         result
     }
 
-    /// Takes the keys of the rows that were missing; `None` if there were none.
+    /// Takes the keys of the missing rows. Returns `None` if there are none.
     pub(super) fn missing(&mut self) -> Option<Keys> {
         (!self.missing.is_empty()).then(|| std::mem::take(&mut self.missing))
     }
 
-    /// Notes a key as missing if it is not loaded.
+    /// Records the key of a missing row with `note`, if the row was not loaded.
     fn loaded<T>(&mut self, loaded: Result<T, NotLoaded>, note: impl FnOnce(&mut Keys) -> bool) -> Result<T> {
         loaded.map_err(|NotLoaded| {
             note(&mut self.missing);
@@ -215,7 +216,7 @@ impl Rows for Draft {
         Err(StoreError::Unavailable("tasks are claimed by a statement of their own".to_owned()))
     }
 
-    /// Those that were loaded: the caller has chosen them.
+    // Returns loaded rows only: the caller has selected which rows to load.
     fn running_tasks(&mut self) -> Result<Vec<Task>> {
         Ok(self.tasks.all(|task| task.state == TaskState::Running))
     }
@@ -229,7 +230,7 @@ impl Rows for Draft {
         Ok(())
     }
 
-    /// Those of a run, or those that were loaded and may end by themselves.
+    // Without a run, returns only loaded requests: the caller has selected which rows to load.
     fn open_approvals(&mut self, run: Option<RunId>) -> Result<Vec<Approval>> {
         if let Some(run) = run {
             self.loaded(self.whole_runs.get(&run).copied().ok_or(NotLoaded), |keys| keys.whole_runs.insert(run))?;
@@ -250,7 +251,7 @@ impl Rows for Draft {
         Ok(())
     }
 
-    /// Those that were loaded: the caller has chosen them.
+    // Returns loaded rows only: the caller has selected which rows to load.
     fn running_runs(&mut self) -> Result<Vec<RunRecord>> {
         Ok(self.runs.all(|run| run.state == RunState::Running))
     }

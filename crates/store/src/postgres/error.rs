@@ -1,4 +1,4 @@
-//! Errors of a transaction, by what can be done about them.
+//! Errors of a transaction, classified by whether a retry or a new connection can help.
 
 use std::error::Error;
 
@@ -11,11 +11,11 @@ use super::tls;
 /// Why a transaction was not committed.
 #[derive(Debug)]
 pub(super) enum TransactionError {
-    /// Another transaction was in the way: a retry may succeed.
+    /// The transaction conflicted with another one. A retry may succeed.
     Conflict(StoreError),
-    /// The connection is broken.
+    /// The connection is lost.
     Disconnected(StoreError),
-    /// The server refused the transaction, or the stored data does.
+    /// The server rejected the transaction, or a function of the transaction failed.
     Refused(StoreError),
 }
 
@@ -37,7 +37,7 @@ impl From<tokio_postgres::Error> for TransactionError {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.as_db_error() {
             Some(error) => judge(error),
-            // Without a response from the server, the state of the connection is unknown.
+            // Without a response from the server, the state of the transaction is unknown.
             None => Self::Disconnected(StoreError::Unavailable(with_causes(&error))),
         }
     }
@@ -65,7 +65,7 @@ fn judge(error: &DbError) -> TransactionError {
         return TransactionError::Disconnected(error);
     }
     match *code {
-        // Two transactions inserted the same row at once: the second one retries, and finds it.
+        // If two transactions insert the same row at once, the second one retries and then loads the row.
         SqlState::T_R_DEADLOCK_DETECTED | SqlState::T_R_SERIALIZATION_FAILURE | SqlState::UNIQUE_VIOLATION => {
             TransactionError::Conflict(error)
         }
@@ -73,7 +73,7 @@ fn judge(error: &DbError) -> TransactionError {
     }
 }
 
-/// An error with its causes. None of them shows the URL, which may contain a password.
+/// Formats an error with its causes and a hint. None of the causes contains the URL, which may contain a password.
 fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,7 +1,7 @@
-//! Turns a draft into a few statements: one for each table and kind of change, however many rows there are.
+//! Turns a draft into statements: one for each table and kind of change, however many rows there are.
 //!
-//! New rows are only inserted. If another transaction has inserted the same row meanwhile, the server reports a conflict, and the
-//! transaction is retried with that row loaded.
+//! If another transaction has inserted the same row in the meantime, the insert fails with a conflict, and the transaction is retried
+//! with that row loaded.
 
 use helve_core::store::{Approval, ConversationRecord, RunRecord, Task};
 use jiff::Timestamp;
@@ -43,7 +43,7 @@ const NO_SNAPSHOTS: &str = "DELETE FROM helve_snapshots WHERE run = ANY($1::text
 const EVENTS: &str = "INSERT INTO helve_events (run, seq, body) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])";
 const MESSAGES: &str = "INSERT INTO helve_messages (conversation, place, body) SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])";
 
-/// The statements that write the draft; empty if it changes nothing.
+/// Returns the statements that write the draft to the database. The list is empty if nothing has changed.
 pub(super) fn queries(draft: &Draft) -> Result<Vec<Query>> {
     let mut queries = Vec::new();
     let mut both = |[new, old]: [&'static str; 2], rows: [Option<Values>; 2]| {
@@ -85,7 +85,7 @@ pub(super) fn queries(draft: &Draft) -> Result<Vec<Query>> {
     Ok(queries)
 }
 
-/// The columns of new and of old rows; `None` if there are none.
+/// Returns the columns of the rows to insert and of the rows to update; `None` if there are no such rows.
 fn columns<T>((new, old): (Vec<&T>, Vec<&T>), columns: fn(&[&T]) -> Result<Values>) -> Result<[Option<Values>; 2]> {
     let some = |rows: Vec<&T>| if rows.is_empty() { Ok(None) } else { columns(&rows).map(Some) };
     Ok([some(new)?, some(old)?])

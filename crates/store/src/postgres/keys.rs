@@ -1,7 +1,7 @@
-//! The rows that a transaction needs. They are locked and loaded in one round trip.
+//! Locks and loads the rows that a transaction needs, in one round trip.
 //!
 //! Rows are always locked in the same order, so that transactions do not deadlock: runs, conversations, approvals, tasks, and by id
-//! within each. The run of a task never changes, so it is found before the task is locked.
+//! within each table. A task is locked after its run, which is safe because the run of a task never changes.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -28,22 +28,23 @@ const TASKS: &str =
     "SELECT body, state, holder, epoch, attempts, updated FROM helve_tasks WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE";
 const SNAPSHOTS: &str = "SELECT run, body FROM helve_snapshots WHERE run = ANY($1::text[])";
 const ALIVE: &str = "SELECT id FROM helve_holders WHERE id = ANY($1::text[]) AND until > clock_timestamp()";
-/// Comes last, so that all locks are held at this time.
+/// Reads the server's time and process id. This must be the last statement, so that all locks are held at that time.
 const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_backend_pid()";
 
-/// The keys of the rows that a transaction needs. The runs of tasks and approvals are loaded with them.
+/// The keys of the rows that a transaction needs. [`Self::load`] also loads the runs of tasks and approvals.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     pub(super) runs: BTreeSet<RunId>,
-    /// Runs to load with their conversation and their pending approvals.
+    /// The runs to load with their conversation and their pending approval requests.
     pub(super) whole_runs: BTreeSet<RunId>,
     pub(super) snapshots: BTreeSet<RunId>,
     pub(super) conversations: BTreeSet<ConversationId>,
     pub(super) approvals: BTreeSet<ApprovalId>,
     pub(super) tasks: BTreeSet<CallId>,
-    /// Tasks that are assumed to be new. If one is not, the insert conflicts, and the next attempt looks for it.
+    /// Tasks that are assumed to be new, and so are not loaded. If such a task exists, the insert fails with a conflict, and the retry
+    /// loads the task.
     pub(super) fresh: BTreeSet<CallId>,
-    /// Processes whose leases must be known.
+    /// Processes whose leases must be loaded.
     pub(super) holders: BTreeSet<HolderId>,
 }
 
@@ -69,15 +70,15 @@ impl Keys {
         self.holders.extend(more.holders);
     }
 
-    /// Looks for all tasks from now on, also for those that were assumed to be new.
+    /// Moves the tasks that were assumed to be new to `tasks`, so that the next attempt loads them.
     pub(super) fn check_fresh(&mut self) {
         self.tasks.append(&mut self.fresh);
     }
 
-    /// Begins a transaction, and locks and loads the rows.
+    /// Begins a transaction, locks the rows, and loads them into a draft.
     pub(super) async fn load(&self, session: &Session) -> Result<Draft, TransactionError> {
         let mut queries = vec![Query("BEGIN", values![])];
-        // Each table has its index. It gets no statement, and no rows, if nothing is needed from it.
+        // The index of each table's statement in the pipeline; `None` if the transaction needs no rows of the table.
         let mut places = [None; 6];
         let mut want = |place: usize, wanted: bool, query: &dyn Fn() -> Query| {
             if wanted {
@@ -121,7 +122,8 @@ impl Keys {
         for row in snapshots {
             draft.snapshots.load(id(&row, 0)?, Some(value(&row, 1)?));
         }
-        // Only rows that were named are known not to exist: one that was loaded with another could have been inserted meanwhile.
+        // Only rows that were requested by key are known not to exist: another transaction could have inserted a related row in the
+        // meantime.
         draft.runs.looked_for(&self.runs);
         draft.conversations.looked_for(&self.conversations);
         draft.approvals.looked_for(&self.approvals);
@@ -132,12 +134,12 @@ impl Keys {
     }
 }
 
-/// Ids as texts, as in the tables.
+/// Converts ids to texts, as the tables store them.
 pub(super) fn texts<'a, T: Display + 'a>(ids: impl IntoIterator<Item = &'a T>) -> Vec<String> {
     ids.into_iter().map(ToString::to_string).collect()
 }
 
-/// An id in a column.
+/// Parses the id in a column.
 pub(super) fn id<T: FromStr<Err: Display>>(row: &Row, place: usize) -> Result<T, StoreError> {
     row::column::<&str>(row, place)?.parse().map_err(|error| StoreError::Damaged(format!("cannot read an id: {error}")))
 }

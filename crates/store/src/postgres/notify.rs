@@ -1,8 +1,8 @@
-//! Change notifications: a counter that grows with every change, in this process at once, in others by `NOTIFY`.
+//! Change notifications: a counter that increases with every change, at once in this process and by `NOTIFY` in others.
 //!
-//! One connection of each process listens and notifies, on a channel for its schema: a database may hold several stores. It notifies
-//! outside of the transactions, because PostgreSQL commits transactions with a `NOTIFY` one after the other. It does so at most once in a
-//! few milliseconds, however much changed. A lost notification costs only time, because waiting processes also poll.
+//! Each process has one connection that listens and notifies, on a channel for the schema, because a database may contain several
+//! stores. `NOTIFY` runs outside the transactions, because PostgreSQL serialises commits that contain a `NOTIFY`, and at most once every
+//! few milliseconds. A lost notification only causes a delay, because waiting processes also poll.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use tokio_postgres::AsyncMessage;
 
 use super::address::Address;
 
-/// Interval between notifications.
+/// Minimum interval between two notifications.
 const INTERVAL: Duration = Duration::from_millis(5);
-/// The first and the longest delay between attempts to connect.
+/// The first and the maximum delay between attempts to connect.
 const BACKOFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 
-/// Sends and receives change notifications. Its task ends when it is dropped.
+/// A sender and receiver of change notifications, with a background task. Dropping the notifier ends the task.
 pub(super) struct Notifier {
     changes: watch::Sender<u64>,
     pending: Arc<Notify>,
@@ -28,7 +28,7 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    /// Starts to listen. Returns after the first attempt to connect.
+    /// Starts the background task. Returns after the first attempt to connect.
     pub(super) async fn start(address: Address) -> Self {
         let (changes, pending) = (watch::Sender::new(0), Arc::new(Notify::new()));
         let (tried, first) = oneshot::channel();
@@ -38,18 +38,18 @@ impl Notifier {
         notifier
     }
 
-    /// Notifies this process.
+    /// Notifies the subscribers in this process.
     pub(super) fn notify_here(&self) {
         self.changes.send_modify(|number| *number += 1);
     }
 
-    /// Notifies all processes.
+    /// Notifies the subscribers in all processes.
     pub(super) fn notify_all(&self) {
         self.notify_here();
         self.pending.notify_one();
     }
 
-    /// The counter.
+    /// Subscribes to the counter of changes.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -61,7 +61,7 @@ impl Drop for Notifier {
     }
 }
 
-/// Keeps a connection open, and reconnects when it breaks.
+/// Keeps a connection open, and reconnects with a backoff when the connection is lost.
 async fn stay_connected(address: Address, changes: watch::Sender<u64>, pending: Arc<Notify>, tried: oneshot::Sender<()>) {
     let mut tried = Some(tried);
     let [first, longest] = BACKOFF;
@@ -72,7 +72,7 @@ async fn stay_connected(address: Address, changes: watch::Sender<u64>, pending: 
             tried = None;
             tracing::debug!(%error, "not connected for change notifications");
         }
-        // A connection that lasted for a while was a good one.
+        // Start again with a short delay after a connection that worked for a while.
         if started.elapsed() > longest {
             backoff.reset();
         }
@@ -86,7 +86,7 @@ async fn listen_and_notify(
     pending: &Notify,
     tried: &mut Option<oneshot::Sender<()>>,
 ) -> Result<(), tokio_postgres::Error> {
-    // A process ignores its own notifications.
+    // The payload, by which a process recognises and ignores its own notifications.
     let name = HolderId::mint().to_string();
     let (client, mut connection) = address.config.connect(address.tls.clone()).await?;
     let mut messages = stream::poll_fn(move |cx| connection.poll_message(cx));
@@ -104,7 +104,7 @@ async fn listen_and_notify(
         let schema: Option<String> = client.query_one("SELECT current_schema()", &[]).await?.try_get(0)?;
         let channel = format!("\"helve {}\"", schema.unwrap_or_default().replace('"', "\"\""));
         client.batch_execute(&format!("LISTEN {channel}")).await?;
-        // Something may have changed while this process was not listening.
+        // Another process may have changed something while this process was not listening.
         changes.send_modify(|number| *number += 1);
         *tried = None;
         loop {

@@ -1,4 +1,4 @@
-//! The hot path of the queue: tasks are accepted, claimed and finished in batches.
+//! The hot path of the queue: accepts, claims and finishes tasks in batches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,14 +16,14 @@ use super::session::{execute, query, values};
 use super::transaction::{self, Results};
 use crate::row::count;
 
-/// Skips rows that another worker is claiming. The server's clock decides what is due.
+/// Claims due tasks of any tool. Skips rows that another worker is claiming; uses the server's clock.
 const CLAIM: &str = "WITH moment AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
     next AS MATERIALIZED (SELECT id FROM helve_tasks WHERE state = 'queued' AND due <= (SELECT now FROM moment)
         ORDER BY rank, id LIMIT $2 FOR UPDATE SKIP LOCKED)
     UPDATE helve_tasks AS task SET state = 'running', holder = $1, claim = $3, epoch = epoch + 1,
         attempts = attempts + 1, updated = (SELECT now FROM moment)
     FROM next WHERE task.id = next.id RETURNING body, state, holder, epoch, attempts, updated";
-/// Like [`CLAIM`], but for a worker that has only some tools.
+/// Claims due tasks like [`CLAIM`], but only of some tools.
 const CLAIM_SOME: &str = "WITH moment AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
     next AS MATERIALIZED (SELECT id FROM helve_tasks WHERE state = 'queued' AND due <= (SELECT now FROM moment)
         AND definition = ANY($4::text[]) ORDER BY rank, id LIMIT $2 FOR UPDATE SKIP LOCKED)
@@ -31,7 +31,7 @@ const CLAIM_SOME: &str = "WITH moment AS MATERIALIZED (SELECT (extract(epoch FRO
         attempts = attempts + 1, updated = (SELECT now FROM moment)
     FROM next WHERE task.id = next.id RETURNING body, state, holder, epoch, attempts, updated";
 
-/// Changes only columns, as a claim does: the body is as it was before.
+/// Returns the tasks of a claim to the queue. Changes only columns, as a claim does.
 const GIVE_BACK: &str = "UPDATE helve_tasks SET state = 'queued', holder = NULL, claim = NULL, attempts = attempts - 1,
     updated = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE state = 'running' AND holder = $1 AND claim = $2";
 
@@ -59,13 +59,13 @@ pub(super) async fn finish(pool: Pool, ended: Vec<Vec<Finish>>) -> Results<Vec<F
     together(&pool, "finish", ended, keys, |draft, ended| transact::finish(draft, ended)).await
 }
 
-/// Hands out tasks.
+/// The claims of this process. Claims whose result is lost are given back.
 pub(super) struct Claims {
     pool: Pool,
-    /// Prefix of the mark of each claim.
+    /// Prefix of the marks that identify claims.
     name: HolderId,
     next: AtomicU64,
-    /// Claims whose result was lost with the connection, or could not be read.
+    /// The claims whose result was lost with the connection or could not be parsed: the holder and the mark of each.
     lost: Mutex<Vec<(HolderId, String)>>,
 }
 
@@ -74,7 +74,7 @@ impl Claims {
         Self { pool, name: HolderId::mint(), next: AtomicU64::new(0), lost: Mutex::default() }
     }
 
-    /// Serves equal requests by one statement, in the order in which they came.
+    /// Claims tasks for workers. Requests of the same worker for the same tools share one statement, and get tasks in order.
     pub(super) async fn claim(self: Arc<Self>, requests: Vec<ClaimRequest>) -> Results<Vec<Task>> {
         if let Err(error) = self.give_back().await {
             return requests.iter().map(|_| Err(error.clone())).collect();
@@ -111,12 +111,12 @@ impl Claims {
             self.lost.lock().push((request.holder, mark));
         }
         let mut tasks = tasks?;
-        // An update returns its rows in any order.
+        // An `UPDATE` returns its rows in any order.
         tasks.sort_by_key(|task| (task.rank(), task.id));
         Ok(tasks)
     }
 
-    /// Returns tasks of lost claims to the queue: their holder is alive, so recovery would not do so.
+    /// Returns the tasks of lost claims to the queue. Recovery would not do this, because the holder of the claims is alive.
     async fn give_back(&self) -> Result<(), StoreError> {
         loop {
             let Some((holder, mark)) = self.lost.lock().pop() else { return Ok(()) };
@@ -128,7 +128,8 @@ impl Claims {
     }
 }
 
-/// Makes changes in one transaction. If the server refuses it, makes each in its own, so that only the bad one fails.
+/// Applies changes in one transaction. If the server rejects it, applies each change in its own transaction, so that only the invalid
+/// change fails.
 async fn together<I: Clone + Send + Sync, O: Send>(
     pool: &Pool,
     name: &str,

@@ -1,4 +1,4 @@
-//! Reads: one statement each, without locks.
+//! Read operations: one statement each, without locks.
 
 use std::sync::Arc;
 
@@ -26,19 +26,19 @@ pub(super) const APPROVALS: &str = "SELECT body FROM helve_approvals
 pub(super) const RUN: &str = "SELECT body FROM helve_runs WHERE id = $1";
 pub(super) const RUNS: &str = "SELECT body FROM helve_runs WHERE ($1::text IS NULL OR state = $1) ORDER BY id DESC LIMIT $2";
 pub(super) const EVENTS: &str = "SELECT body FROM helve_events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-/// One statement, so that the messages fit the conversation.
+/// Reads a conversation and its messages in one statement, so that they are consistent.
 const CONVERSATION: &str = "SELECT body, ARRAY(SELECT body FROM helve_messages WHERE conversation = helve_conversations.id ORDER BY place)
     FROM helve_conversations WHERE id = $1";
 pub(super) const CONVERSATIONS: &str = "SELECT body FROM helve_conversations ORDER BY updated DESC, id DESC LIMIT $1";
 const PUT_BODY: &str = "INSERT INTO helve_bodies (digest, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const BODY: &str = "SELECT bytes FROM helve_bodies WHERE digest = $1";
 
-/// Records that are stored as JSON, each in the first column.
+/// Returns the records that are stored as JSON in the first column.
 pub(super) async fn list<T: DeserializeOwned>(pool: Pool, sql: &'static str, values: Values) -> Result<Vec<T>> {
     row::list(&query(&pool, sql, values).await?)
 }
 
-/// The first of these records.
+/// Returns the record that is stored as JSON in the first column, for a statement with at most one row.
 pub(super) async fn one<T: DeserializeOwned>(pool: Pool, sql: &'static str, values: Values) -> Result<Option<T>> {
     Ok(list(pool, sql, values).await?.pop())
 }

@@ -1,4 +1,4 @@
-//! Columns of PostgreSQL rows.
+//! Reads columns of PostgreSQL rows.
 
 use helve_core::store::Task;
 use serde::de::DeserializeOwned;
@@ -11,18 +11,18 @@ pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, index: usize) -> Result<T
     row.try_get(index).map_err(|error| damaged(&error))
 }
 
-/// A record that is stored as JSON.
+/// Returns a record that is stored as JSON.
 pub(super) fn value<T: DeserializeOwned>(row: &Row, index: usize) -> Result<T> {
     from_json(column(row, index)?)
 }
 
-/// Records that are stored as JSON, each in the first column.
+/// Returns the records that are stored as JSON in the first column of each row.
 pub(super) fn list<T: DeserializeOwned>(rows: &[Row]) -> Result<Vec<T>> {
     rows.iter().map(|row| value(row, 0)).collect()
 }
 
-/// A task, from the columns `body, state, holder, epoch, attempts, updated`. A claim is one statement that reads no JSON, so what it
-/// changes is only in columns: they override the body.
+/// Returns a task from the columns `body, state, holder, epoch, attempts, updated`. The columns override the body, because a claim
+/// changes only columns.
 pub(super) fn task(row: &Row) -> Result<Task> {
     let mut task: Task = value(row, 0)?;
     task.state = task_state(column(row, 1)?)?;
@@ -34,7 +34,7 @@ pub(super) fn task(row: &Row) -> Result<Task> {
     Ok(task)
 }
 
-/// Tasks, with the columns of [`task`].
+/// Returns tasks from rows with the columns of [`task`].
 pub(super) fn tasks(rows: &[Row]) -> Result<Vec<Task>> {
     rows.iter().map(task).collect()
 }

@@ -1,4 +1,4 @@
-//! Connections: the pool, and pipelines of several statements in one round trip.
+//! Connections: the connection pool, and pipelines that send several statements in one round trip.
 
 use deadpool_postgres::{Client, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use futures_util::TryStreamExt;
@@ -11,24 +11,24 @@ use super::address::{Address, CONNECT_TIMEOUT};
 use super::error::TransactionError;
 use crate::crash;
 
-/// Maximum number of connections, besides the one for notifications.
+/// Maximum number of connections in the pool. The connection for notifications is not part of it.
 const CONNECTIONS: usize = 8;
 
 /// Settings of every connection.
 ///
-/// Plans live as long as a connection. A plan from when a table was nearly empty would scan all of it later, so sequential scans are
-/// discouraged. Compiling plans costs more than it gains here. A process that was frozen in a transaction, or lost its network, must not
-/// keep its rows locked.
+/// Sequential scans are off because a connection caches its plans: a plan for a nearly empty table would later scan a large one. JIT is
+/// off because compiling plans costs more than it saves. The timeouts release the rows of a process that was frozen in a transaction or
+/// lost its network.
 const SETTINGS: &str = "SET enable_seqscan = off; SET jit = off; SET idle_in_transaction_session_timeout = '15s';
     SET lock_timeout = '30s'; SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3";
 
 /// The parameters of a statement.
 pub(super) type Values = Vec<Box<dyn ToSql + Send + Sync>>;
 
-/// A statement and its parameters.
+/// An SQL statement and its parameters.
 pub(super) struct Query(pub &'static str, pub Values);
 
-/// The connection pool of a process.
+/// Creates the connection pool of a store.
 pub(super) fn pool(address: Address) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(address.config, address.tls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
     let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
@@ -40,8 +40,8 @@ pub(super) fn pool(address: Address) -> Result<Pool, StoreError> {
     pool.map_err(|error| StoreError::Unavailable(format!("cannot create the connection pool: {error}")))
 }
 
-/// A connection from the pool. It returns there only by [`Session::put_back`]; dropping it closes the connection, because a transaction
-/// may be open on it.
+/// A connection from the pool. [`Session::put_back`] returns the connection to the pool. Dropping the session closes the connection,
+/// because a transaction may be open on it.
 pub(super) struct Session(Option<Client>);
 
 impl Session {
@@ -54,8 +54,8 @@ impl Session {
         self.0.take();
     }
 
-    /// Sends statements without waiting in between, and returns the rows of each. Inside a transaction the first error makes all later
-    /// statements fail, also a COMMIT.
+    /// Sends statements without waiting for responses in between, and returns the rows of each. Inside a transaction, all statements after
+    /// the first error fail, including a `COMMIT`.
     pub(super) async fn pipeline(&self, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, TransactionError> {
         let Some(client) = &self.0 else {
             return Err(TransactionError::Disconnected(StoreError::Unavailable("the connection is closed".to_owned())));
@@ -64,7 +64,7 @@ impl Session {
         for Query(sql, values) in queries {
             prepared.push((client.prepare_cached(sql).await?, values));
         }
-        // Each statement is sent when it is first polled, which happens in this order.
+        // `join_all` polls the futures in this order, and each sends its statement when it is first polled.
         let sent = prepared.into_iter().map(|(statement, values)| async move {
             let rows = client.query_raw(&statement, values).await?;
             rows.try_collect::<Vec<Row>>().await
@@ -82,7 +82,7 @@ impl Drop for Session {
     }
 }
 
-/// Runs statements outside of a transaction: each is its own.
+/// Runs statements without a common transaction.
 pub(super) async fn query_all(pool: &Pool, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, TransactionError> {
     let session = Session::take(pool).await?;
     let results = session.pipeline(queries).await;
@@ -92,12 +92,12 @@ pub(super) async fn query_all(pool: &Pool, queries: Vec<Query>) -> Result<Vec<Ve
     results
 }
 
-/// Runs one statement outside of a transaction.
+/// Runs one statement without an explicit transaction.
 pub(super) async fn query(pool: &Pool, sql: &'static str, values: Values) -> Result<Vec<Row>, TransactionError> {
     Ok(query_all(pool, vec![Query(sql, values)]).await?.pop().unwrap_or_default())
 }
 
-/// Runs one statement that writes. Its name is for tests that crash the process around the commit.
+/// Runs one statement that writes. `name` selects the crash points before and after its commit.
 pub(super) async fn execute(pool: &Pool, name: &str, sql: &'static str, values: Values) -> Result<Vec<Row>, TransactionError> {
     if crash::is_chosen(name, crash::BEFORE) {
         query_all(pool, vec![Query("BEGIN", values![]), Query(sql, values)]).await?;

@@ -1,5 +1,5 @@
-//! The thread on which connections live. The caller may block or stop its own runtime; transactions in progress continue here, and
-//! leases are renewed.
+//! A thread that runs all connections of a store. The caller may block or stop its own runtime: transactions still complete, and leases
+//! are renewed.
 
 use std::future::Future;
 use std::thread;
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::row::Result;
 
-/// A thread with its own tokio runtime. Dropping it ends the thread and all work on it.
+/// A thread with its own Tokio runtime. Dropping the value ends the thread and all work on it.
 pub(super) struct RuntimeThread {
     handle: Handle,
     _running: oneshot::Sender<()>,
@@ -29,7 +29,7 @@ impl RuntimeThread {
         Ok(Self { handle, _running: running })
     }
 
-    /// Runs work on the thread. It completes even if the returned future is dropped.
+    /// Runs a future on the thread. The future completes even if the returned one is dropped.
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! TLS to a server. Its certificate must come from an authority that this machine trusts, or that the URL names.
+//! TLS connections to a server. A CA that this machine trusts, or one in the file that the URL names, must have issued the certificate.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -20,20 +20,20 @@ use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-/// The library's error for a server without TLS; it has no type for it.
+/// The library's error text for a server without TLS. The library has no error type for this case.
 const NO_TLS: &str = "server does not support TLS";
 
-/// Encrypts connections. Clones share the configuration.
+/// The TLS configuration of a connection. Clones share it.
 #[derive(Clone)]
 pub(super) struct Tls(Option<Arc<ClientConfig>>);
 
 impl Tls {
-    /// No encryption.
+    /// Creates a configuration without encryption.
     pub(super) fn none() -> Self {
         Self(None)
     }
 
-    /// Trusts the authorities of this machine, or only those in a file.
+    /// Creates a configuration that trusts the certificate authorities of this machine, or only those in the file `root`.
     pub(super) fn new(root: Option<&Path>) -> Result<Self, StoreError> {
         let mut config = trusting(root).map_err(|error| StoreError::Unavailable(format!("TLS setup failed: {error}")))?;
         config.alpn_protocols = vec![b"postgresql".to_vec()];
@@ -42,7 +42,7 @@ impl Tls {
 }
 
 fn trusting(root: Option<&Path>) -> Result<ClientConfig, Box<dyn Error>> {
-    // Passed here and not installed for the whole process, which belongs to the program that embeds Helve.
+    // Pass the provider here instead of installing it for the process: the process belongs to the program that embeds Helve.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = || ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     let Some(file) = root else {
@@ -96,7 +96,7 @@ impl TlsConnect<Socket> for Handshake {
     }
 }
 
-/// Why a TLS handshake failed.
+/// The reason why a TLS handshake failed.
 #[derive(Debug)]
 pub(super) struct TlsError(String);
 
@@ -122,12 +122,12 @@ impl fmt::Display for TlsError {
 
 impl Error for TlsError {}
 
-/// The hint for a server without TLS.
+/// Returns a hint if the server does not support TLS.
 pub(super) fn hint(error: &dyn Error) -> Option<&'static str> {
-    (error.to_string() == NO_TLS).then_some("add sslmode=disable to the URL if you trust the whole network in between")
+    (error.to_string() == NO_TLS).then_some("enable TLS on the server, or add sslmode=disable to the URL if you trust the network")
 }
 
-/// An encrypted connection.
+/// A TLS connection.
 pub(super) struct EncryptedStream(tokio_rustls::client::TlsStream<Socket>);
 
 impl AsyncRead for EncryptedStream {
@@ -151,24 +151,24 @@ impl AsyncWrite for EncryptedStream {
 }
 
 impl TlsStream for EncryptedStream {
-    /// Binds the password proof to this connection, so that a man in the middle cannot use it elsewhere.
+    // Channel binding ties the password proof to this connection, so that a man in the middle cannot use the proof elsewhere.
     fn channel_binding(&self) -> ChannelBinding {
         let certificate = self.0.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         certificate.and_then(|certificate| fingerprint(certificate)).map_or_else(ChannelBinding::none, ChannelBinding::tls_server_end_point)
     }
 }
 
-/// The hash of a certificate by the hash function of its signature, as RFC 5929 requires; `None` for other functions.
+/// Hashes a certificate with the hash function of its signature, as RFC 5929 requires. Returns `None` if the function is not supported.
 fn fingerprint(certificate: &[u8]) -> Option<Vec<u8>> {
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
     const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04];
-    // A sequence of the signed part, the algorithm and the signature.
+    // A certificate is a sequence of the signed part, the signature algorithm and the signature.
     let (whole, _) = field(certificate)?;
     let (_, rest) = field(whole)?;
     let (identifier, _) = field(rest)?;
     let (algorithm, _) = field(identifier)?;
     match algorithm.strip_prefix(RSA).or_else(|| algorithm.strip_prefix(ECDSA))? {
-        // The weak MD5 and SHA-1 are replaced by SHA-256.
+        // RFC 5929 replaces the weak MD5 and SHA-1 with SHA-256.
         [4 | 5 | 11 | 1] | [3, 2] => Some(Sha256::digest(certificate).to_vec()),
         [12] | [3, 3] => Some(Sha384::digest(certificate).to_vec()),
         [13] | [3, 4] => Some(Sha512::digest(certificate).to_vec()),
@@ -176,7 +176,7 @@ fn fingerprint(certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The content of a DER field, and the bytes after it.
+/// Returns the content of the first DER field, and the bytes after the field.
 fn field(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = bytes.get(1..)?.split_first()?;
     let (length, rest) = match length {

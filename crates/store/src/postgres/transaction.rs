@@ -1,8 +1,8 @@
-//! One transaction on the server: lock and load the rows, change them in memory, write them.
+//! Runs a transaction on the server: locks and loads the rows, changes them in memory, and writes them.
 //!
-//! This takes two round trips, however many rows and callers there are. Several changes can share a transaction, and each fails alone. If
-//! the connection breaks before the response to a commit, the server is asked whether it was committed, so that no caller gets an error
-//! for a change that was made.
+//! This takes two round trips, however many rows and callers there are. Several changes can share a transaction, and each can fail
+//! separately. If the connection is lost before the response to a commit, Helve reads a mark from the server to find out whether the
+//! transaction was committed. So no caller gets an error for a change that was committed.
 
 use std::time::Duration;
 
@@ -19,39 +19,39 @@ use crate::crash;
 
 /// Maximum number of retries after a conflict.
 const MAX_RETRIES: u32 = 6;
-/// Maximum number of restarts to load more rows. No transaction of the store follows so many references.
+/// Maximum number of times that a transaction is restarted to load more rows. No transaction follows so many references.
 const MAX_LOADS: u32 = 12;
 
-/// Timeout for finding out whether a commit succeeded.
+/// Timeout for finding out whether a transaction was committed.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The first and the longest delay between two questions about a commit.
+/// The first and the maximum delay between attempts to read the mark of a transaction.
 const COMMIT_BACKOFF: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
-/// The first and the longest delay between retries after a conflict.
+/// The first and the maximum delay between retries after a conflict.
 const RETRY_BACKOFF: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(64)];
-/// Leaves a mark that exists if and only if the transaction was committed. The server's own transaction ids do not work: after a crash,
-/// the id of a lost transaction can be reused.
+/// Writes a mark that exists if and only if the transaction was committed. The server's own transaction ids are not suitable: after a
+/// crash, the server can reuse the id of a lost transaction.
 const MARK: &str = "INSERT INTO helve_marks (backend, mark, made) VALUES (pg_backend_pid(), $1, clock_timestamp())
     ON CONFLICT (backend) DO UPDATE SET mark = excluded.mark, made = excluded.made";
-/// Reads the mark. Waits for a transaction that is still being committed.
+/// Reads the mark of a server backend. Waits if a transaction of the backend is still being committed.
 const MARKED: &str = "SELECT mark FROM helve_marks WHERE backend = $1 FOR UPDATE";
 
-/// The result of each change of a committed transaction.
+/// The results of the changes in a committed transaction, in order.
 pub(super) type Results<O> = Vec<Result<O, StoreError>>;
 
-/// The result of one attempt.
+/// The result of one attempt to run a transaction.
 enum Attempt<O> {
     /// The transaction is committed.
     Committed(Results<O>),
     /// There was nothing to commit.
     Unchanged(Results<O>),
-    /// More rows must be loaded.
+    /// The transaction was rolled back, because it needs these rows as well.
     NeedsRows(Keys),
-    /// The connection broke before the response to the commit.
+    /// The connection was lost before the response to the commit.
     Unknown { results: Results<O>, backend: i32, mark: String, error: StoreError },
 }
 
-/// Runs changes in one transaction. It is committed when this returns `Ok`; each change can have failed alone. Its name is for tests that
-/// crash the process around the commit.
+/// Runs changes in one transaction. Returns the result of each change after the transaction was committed; a change that failed has not
+/// been written. `name` selects the crash points before and after the commit.
 pub(super) async fn write<I: Clone, O>(
     pool: &Pool,
     name: &str,
@@ -84,7 +84,7 @@ pub(super) async fn write<I: Clone, O>(
     }
 }
 
-/// Runs one change in a transaction of its own.
+/// Runs one change in its own transaction.
 pub(super) async fn write_one<I: Clone, O>(
     pool: &Pool,
     name: &str,
@@ -152,7 +152,8 @@ async fn inside<I: Clone, O>(
     }
 }
 
-/// Whether a transaction was committed, if the response to its commit was lost. Waits while the server is unreachable.
+/// Returns whether a transaction was committed, after the response to its commit was lost. Retries while the server is unreachable, up
+/// to [`COMMIT_TIMEOUT`].
 async fn is_committed(pool: &Pool, backend: i32, mark: &str) -> bool {
     let committed = async {
         let mut backoff = Backoff::new(COMMIT_BACKOFF[0], COMMIT_BACKOFF[1]);

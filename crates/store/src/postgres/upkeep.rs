@@ -1,4 +1,4 @@
-//! Leases, recovery and pruning. Leases use the server's clock, which processes on many machines share.
+//! Leases, recovery and pruning. Leases use the server's clock, because the clocks of several machines differ.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::transaction::write_one;
 use crate::crash;
 use crate::row::{Result, count};
 
-/// Maximum number of rows of a kind that one transaction recovers.
+/// Maximum number of rows of each kind that one transaction recovers.
 const MAX_BATCH: usize = 256;
 
 const KEEP: &str = "INSERT INTO helve_holders (id, until) VALUES ($1, clock_timestamp() + $2::bigint * interval '1 millisecond')
@@ -33,11 +33,11 @@ const EXPIRED: &str = "SELECT id FROM helve_approvals WHERE state = 'pending' AN
     AND expires <= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint LIMIT $1";
 const LOST_APPROVALS: &str = "SELECT id, asker FROM helve_approvals WHERE state = 'pending' AND asker IS NOT NULL AND asker <> $2
     AND NOT EXISTS (SELECT FROM helve_holders WHERE id = helve_approvals.asker AND until > clock_timestamp()) LIMIT $1";
-/// A lease that expired long ago is the same as none.
+/// Deletes leases that expired more than a day ago. They have the same effect as no lease.
 const OLD_HOLDERS: &str = "DELETE FROM helve_holders WHERE until < clock_timestamp() - interval '1 day'";
 const OLD_MARKS: &str = "DELETE FROM helve_marks WHERE made < clock_timestamp() - interval '1 day'";
 
-/// Rows that are locked are left for the next time.
+/// Deletes old runs. Skips locked rows; the next pruning deletes them.
 const OLD_RUNS: &str = "DELETE FROM helve_runs WHERE id IN (SELECT id FROM helve_runs WHERE state IN ('done', 'failed', 'cancelled')
     AND updated < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $1::bigint ORDER BY id FOR UPDATE SKIP LOCKED) RETURNING id";
 const OLD_APPROVALS: &str = "DELETE FROM helve_approvals WHERE id IN (SELECT id FROM helve_approvals WHERE
@@ -53,9 +53,10 @@ const MESSAGES_OF: &str = "DELETE FROM helve_messages WHERE conversation = ANY($
 const EVENTS_OF: &str = "DELETE FROM helve_events WHERE run = ANY($1::text[])";
 const SNAPSHOTS_OF: &str = "DELETE FROM helve_snapshots WHERE run = ANY($1::text[])";
 
-/// Renews a lease, which waits for no lock. Then stores the progress of tasks, and returns what to stop.
+/// Renews the lease of a process, stores the progress of its tasks, and returns the tasks and runs that it must stop. Renewing the
+/// lease comes first and waits for no lock.
 pub(super) async fn keep(pool: &Pool, holder: HolderId, lease: Duration, progress: &[(CallId, Progress)]) -> Result<Stop> {
-    // The server limits intervals; a century is as good as forever.
+    // The server limits intervals, so a longer lease lasts a century.
     let lease = count(lease.as_millis()).min(3_155_760_000_000);
     execute(pool, "keep", KEEP, values![holder.to_string(), lease]).await?;
     if !progress.is_empty() {
@@ -71,14 +72,14 @@ pub(super) async fn keep(pool: &Pool, holder: HolderId, lease: Duration, progres
     })
 }
 
-/// Gives up a lease.
+/// Ends the lease of a process.
 pub(super) async fn leave(pool: &Pool, holder: HolderId) -> Result<()> {
     execute(pool, "leave", LEAVE, values![holder.to_string()]).await?;
     Ok(())
 }
 
-/// Recovers what processes held whose leases have expired. Several processes may do so at once: what is found is checked again under
-/// its locks.
+/// Recovers the tasks, runs and approval requests of processes whose leases have expired. Several processes may do this at once, because
+/// the transaction checks each row again after locking it.
 pub(super) async fn recover(pool: &Pool, asking: HolderId) -> Result<RecoveryReport> {
     let mut sum = RecoveryReport::default();
     loop {
@@ -90,14 +91,14 @@ pub(super) async fn recover(pool: &Pool, asking: HolderId) -> Result<RecoveryRep
         sum.tasks += batch.tasks;
         sum.runs += batch.runs;
         sum.approvals += batch.approvals;
-        // Another process may have recovered it meanwhile.
+        // If nothing was recovered, another process has done it in the meantime.
         if !more || batch == RecoveryReport::default() {
             return Ok(sum);
         }
     }
 }
 
-/// The keys of what seems to be lost, and whether there may be more.
+/// Returns the keys of tasks, runs and approval requests to recover, and whether there may be more.
 async fn lost(pool: &Pool, asking: HolderId) -> Result<(Keys, bool)> {
     let limit = count(MAX_BATCH);
     let queries = vec![
@@ -126,10 +127,10 @@ async fn lost(pool: &Pool, asking: HolderId) -> Result<(Keys, bool)> {
     Ok((keys, [tasks, runs, lost, expired].iter().any(|rows| rows.len() == MAX_BATCH)))
 }
 
-/// Deletes what ended longer ago than `age`.
+/// Deletes ended runs and tasks, decided approval requests and unused conversations that are older than `age`. Returns their number.
 pub(super) async fn prune(pool: &Pool, age: Duration) -> Result<usize> {
     let session = Session::take(pool).await?;
-    // An error closes the connection, and with it the transaction.
+    // After an error, dropping the session closes the connection and so rolls back the transaction.
     let deleted = delete_old(&session, count(age.as_micros())).await?;
     session.put_back();
     Ok(deleted)
@@ -140,7 +141,7 @@ async fn delete_old(session: &Session, age: i64) -> Result<usize, TransactionErr
         vec![Query("BEGIN", values![]), Query(OLD_RUNS, values![age]), Query(OLD_APPROVALS, values![age]), Query(OLD_TASKS, values![age])];
     let deleted = session.pipeline(queries).await?;
     let queries = vec![
-        // In later statements: they also see events that were added just before the run was locked.
+        // In separate statements, which also see events that were added just before the run was locked.
         Query(EVENTS_OF, values![ids(deleted.get(1))?]),
         Query(SNAPSHOTS_OF, values![ids(deleted.get(1))?]),
         Query(OLD_CONVERSATIONS, values![age]),

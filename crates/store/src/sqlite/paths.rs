@@ -1,4 +1,5 @@
-//! The file of a store and the files beside it: private to their owner from the first byte, and never opened through a symbolic link.
+//! Creates and checks the file of a store and the files beside it. They are private to their owner from the start, and never opened
+//! through a symbolic link.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,16 +8,16 @@ use helve_core::StoreError;
 use helve_files::FileError;
 use parking_lot::Mutex;
 
-/// Suffixes of the files of SQLite and Helve beside the store. SQLite gives its own the permissions of the store.
+/// Suffixes of the files beside the store. SQLite creates its own files with the permissions of the store.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", LOCK];
-/// Suffix of the file whose lock lets a process hand out tasks.
+/// Suffix of the lock file. The process that holds its lock claims tasks.
 const LOCK: &str = "-lock";
 
-/// Held while a file is created. Closing a file releases all locks that its process has on it, so no other thread may open it
-/// meanwhile.
+/// A lock that is held while a file is created. Closing a file releases all locks that the process has on it, so no other thread may
+/// open the file in the meantime.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// Prepares a file for opening and returns its real path. Its folder may be a symbolic link; the file itself may not.
+/// Checks or creates the file of a store, and returns its real path. The folder may be a symbolic link; the file must not be one.
 pub(super) fn prepare(file: &Path) -> Result<PathBuf, StoreError> {
     let name = file.file_name().ok_or_else(|| StoreError::Unavailable(format!("{} does not name a file", file.display())))?;
     let file = existing_folder(file)?.join(name);
@@ -30,7 +31,8 @@ pub(super) fn prepare(file: &Path) -> Result<PathBuf, StoreError> {
     Ok(file)
 }
 
-/// Removes the permissions of other users, which an earlier version or a copy may have left.
+/// Removes the permissions of other users from the store and the files beside it. An earlier version of Helve, or copying the file, may
+/// have left such permissions.
 pub(super) fn tighten(file: &Path) -> Result<(), StoreError> {
     helve_files::tighten_file(file).map_err(refused)?;
     BESIDE.iter().try_for_each(|ending| helve_files::tighten_file(&beside(file, ending)).map_err(refused))
@@ -46,18 +48,18 @@ pub(super) fn prepare_copy(file: &Path) -> Result<PathBuf, StoreError> {
     match helve_files::create(&file) {
         Ok(_) => Ok(file),
         Err(error) if error.kind() == Some(std::io::ErrorKind::AlreadyExists) => {
-            Err(StoreError::Conflict(format!("{} already exists", file.display())))
+            Err(StoreError::Conflict(format!("cannot write the backup: {} already exists", file.display())))
         }
         Err(error) => Err(StoreError::Conflict(format!("cannot write the backup: {error}"))),
     }
 }
 
-/// The file whose lock lets a process hand out tasks.
+/// Returns the path of the lock file of a store.
 pub(super) fn lock_of(file: &Path) -> PathBuf {
     beside(file, LOCK)
 }
 
-/// The error for a file that is not used.
+/// Converts the error for a file that Helve does not use.
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn refused(error: FileError) -> StoreError {
     StoreError::Unavailable(error.to_string())
@@ -66,13 +68,14 @@ pub(super) fn refused(error: FileError) -> StoreError {
 fn create(file: &Path) -> Result<(), StoreError> {
     match helve_files::create(file) {
         Ok(_) => Ok(()),
-        // Another process has created it meanwhile.
+        // Another process has created the file in the meantime.
         Err(error) if error.kind() == Some(std::io::ErrorKind::AlreadyExists) => helve_files::check_file(file).map(drop).map_err(refused),
         Err(error) => Err(refused(error)),
     }
 }
 
-/// The real path of the folder of a file, because SQLite follows no symbolic link in a path. Creates the folder if it is missing.
+/// Returns the real path of the folder of a file, because SQLite does not follow symbolic links in a path. Creates the folder if it is
+/// missing.
 fn existing_folder(file: &Path) -> Result<PathBuf, StoreError> {
     let folder = folder_of(file);
     helve_files::create_folder(folder).map_err(refused)?;

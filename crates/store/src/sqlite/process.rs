@@ -1,26 +1,26 @@
-//! Whether a process is still alive. All processes of a file are on one machine, so the tasks of a killed process need not wait for its
-//! lease to expire.
+//! Checks whether a process is still alive. All processes that use a file are on one machine, so the tasks of a killed process need not
+//! wait until its lease expires.
 
 use std::fs;
 
-/// A process, distinct from later ones with the same id.
+/// A process. The start time distinguishes it from later processes with the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Process {
-    /// The PID namespace; containers have their own.
+    /// The PID namespace of the process. Each container has its own.
     pub namespace: String,
     pub pid: u32,
-    /// Its start time, in ticks since boot.
+    /// The start time of the process, in clock ticks since boot.
     pub started: String,
 }
 
 impl Process {
-    /// This process; `None` if the system does not say.
+    /// Returns the current process, or `None` if the operating system does not provide the data.
     pub(super) fn this() -> Option<Self> {
         let pid = std::process::id();
         Some(Self { namespace: namespace()?, pid, started: started(pid)? })
     }
 
-    /// Whether the process has certainly ended. From another namespace that cannot be known.
+    /// Returns whether the process has certainly ended. Returns `false` for a process in another namespace.
     pub(super) fn is_gone(&self) -> bool {
         namespace().is_some_and(|here| here == self.namespace) && started(self.pid).is_none_or(|started| started != self.started)
     }
@@ -30,7 +30,8 @@ fn namespace() -> Option<String> {
     fs::read_link("/proc/self/ns/pid").ok()?.to_str().map(ToOwned::to_owned)
 }
 
-/// The start time of a process: the 22nd field of `stat`, counted after the name, which may contain anything. A zombie counts as ended.
+/// Returns the start time of a process, which is the 22nd field of `/proc/PID/stat`. Returns `None` if the process does not exist or is a
+/// zombie. Fields are counted after the program name, which may contain spaces and parentheses.
 fn started(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();

@@ -1,4 +1,4 @@
-//! Rows in SQLite. What queries look for has columns; everything else is one JSON text.
+//! Reads and writes rows in SQLite. Values that queries search for have columns; everything else is one JSON text.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use super::process::Process;
 use super::{paths, tasks};
 use crate::row::{Result, count, from_json, to_json};
 
-/// Pending approvals that may end by themselves: at a time, or with the process that waits for the decision.
+/// Selects pending approval requests that may end without a decision: they can expire, or the process that waits for the decision can end.
 const MAY_HAVE_ENDED: &str =
     "SELECT body FROM approvals WHERE state = 'pending' AND (expires IS NOT NULL OR asker IS NOT NULL) ORDER BY id";
 
-/// The rows in one transaction, and a cache of tasks.
+/// The rows of a database, with a cache of tasks.
 pub(super) struct SqliteRows<'a>(pub(super) &'a Connection, pub(super) &'a TaskCache);
 
-/// The error for a failure of SQLite.
+/// Converts an error of SQLite.
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn engine(error: rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
@@ -35,13 +35,13 @@ pub(super) fn engine(error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Larger bodies are stored in their own table, so that lists and indexes stay small.
+/// Maximum size of a body in its row, in bytes. Larger bodies are offloaded to the table `bodies`, so that other tables stay small.
 pub(super) const MAX_INLINE: usize = 64 << 10;
-/// Marks the digest of an offloaded body in its row. No JSON text begins with it.
+/// The prefix of the digest that refers to an offloaded body. No JSON text begins with this character.
 pub(super) const OFFLOADED: char = '@';
 
 impl SqliteRows<'_> {
-    /// Reads everything in one transaction: a large body is in two tables, and a conversation in many rows.
+    /// Runs `read` in one transaction, so that its results are consistent: a large body is in two tables, and a conversation in many rows.
     pub(super) fn at_one_moment<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let moment = self.0.unchecked_transaction().map_err(engine)?;
         let value = read(self)?;
@@ -53,12 +53,12 @@ impl SqliteRows<'_> {
         self.0.prepare_cached(sql).and_then(|mut statement| statement.execute(params)).map_err(engine)
     }
 
-    /// Returns a value as the text of a row, and offloads it if it is large.
+    /// Serialises a value as the text of a row. Offloads the text if it is large, and returns the reference to it.
     pub(super) fn encode(&self, value: &impl Serialize) -> Result<String> {
         self.offload(to_json(value)?)
     }
 
-    /// Returns a short text itself, or offloads a large one and returns the reference to it.
+    /// Returns a short text unchanged. Offloads a large text, and returns the reference to it.
     pub(super) fn offload(&self, text: String) -> Result<String> {
         if text.len() <= MAX_INLINE {
             return Ok(text);
@@ -68,7 +68,7 @@ impl SqliteRows<'_> {
         Ok(format!("{OFFLOADED}{digest}"))
     }
 
-    /// Parses the text of a row.
+    /// Deserialises the text of a row, which may refer to an offloaded body.
     pub(super) fn decode<T: DeserializeOwned>(&self, body: &str) -> Result<T> {
         let Some(digest) = body.strip_prefix(OFFLOADED) else { return from_json(body) };
         let damaged = || StoreError::Damaged(format!("the body {digest} of a row is missing"));
@@ -108,7 +108,7 @@ impl SqliteRows<'_> {
         self.execute("DELETE FROM holders WHERE id = ?1", [holder.to_string()]).map(drop)
     }
 
-    /// This process hands out tasks from now on. The one before it has ended, or has stopped doing so.
+    /// Records that this process claims tasks from now on, and deletes the lease of the process that did so before.
     pub(super) fn start_claiming(&mut self, holder: HolderId) -> Result<()> {
         self.execute("DELETE FROM holders WHERE claims = 1 AND id <> ?1", [holder.to_string()])?;
         self.execute("UPDATE holders SET claims = 1 WHERE id = ?1", [holder.to_string()]).map(drop)
@@ -141,7 +141,7 @@ impl SqliteRows<'_> {
         self.list("SELECT body FROM conversations ORDER BY updated DESC, id DESC LIMIT ?1", [count(limit)])
     }
 
-    /// Stores a body: permanently, or as long as a row refers to it.
+    /// Stores a body permanently, or as long as a row refers to the body.
     pub(super) fn put_body(&self, digest: Digest, bytes: &[u8], permanent: bool) -> Result<()> {
         let sql = "INSERT INTO bodies (digest, kept, bytes) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO UPDATE SET kept = max(kept, ?2)";
         self.execute(sql, params![digest.to_string(), permanent, bytes]).map(drop)
@@ -152,7 +152,7 @@ impl SqliteRows<'_> {
         found.map_err(engine)
     }
 
-    /// Writes a backup into a new file.
+    /// Writes a backup to a new file.
     pub(super) fn copy_to(&self, file: &Path) -> Result<()> {
         let file = paths::prepare_copy(file)?;
         let copied = match file.to_str() {
@@ -160,13 +160,13 @@ impl SqliteRows<'_> {
             None => Err(StoreError::Conflict(format!("the file name {} is not valid UTF-8", file.display()))),
         };
         if copied.is_err() {
-            // An empty file could be mistaken for a backup.
+            // Do not leave an empty file that could be mistaken for a backup.
             let _ = std::fs::remove_file(&file);
         }
         copied
     }
 
-    /// Deletes rows, and what belongs to each of them. Returns how many there were.
+    /// Deletes rows with `sql`, and runs each statement in `parts` with the id of each deleted row. Returns the number of deleted rows.
     fn delete(&self, sql: &str, params: impl Params, parts: &[&str]) -> Result<usize> {
         let mut statement = self.0.prepare_cached(sql).map_err(engine)?;
         let ids = statement.query_map(params, |row| row.get::<_, String>(0)).and_then(Iterator::collect::<rusqlite::Result<Vec<String>>>);

@@ -1,4 +1,4 @@
-//! The tables and their migrations.
+//! Opens SQLite connections, and defines the tables and their migrations.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use super::rows::engine;
 use super::{Durability, paths, shape};
 use crate::crash;
 
-/// Older versions of SQLite could lose committed transactions after a crash of the machine.
+/// The minimum version of SQLite. Older versions could lose committed transactions after a crash of the machine.
 const MIN_SQLITE: i32 = 3_051_003;
-/// The application id of Helve's files.
+/// The application id in the header of Helve's files.
 const APPLICATION: i32 = 0x4865_6c76;
 /// Timeout for a lock that another process holds.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The version after all migrations.
+/// The schema version after all migrations.
 pub(super) const VERSION: u32 = 3;
 const _: () = assert!(VERSION as usize == MIGRATIONS.len(), "each migration has its version");
 
-/// Each migration leads from the version of its index to the next.
+/// The migrations. The migration at index `n` leads from schema version `n` to `n + 1`.
 pub(super) const MIGRATIONS: [&str; 3] = [FIRST, TASKS_IN_COLUMNS, WHO_WAITS];
 
 const FIRST: &str = "
@@ -48,7 +48,7 @@ const FIRST: &str = "
     CREATE TABLE bodies (digest TEXT PRIMARY KEY, kept INTEGER NOT NULL, bytes BLOB NOT NULL);
 ";
 
-/// The state of a task is in columns, so that its body need not be written again.
+/// Moves the state of tasks into columns, so that a change of state need not write the body again.
 const TASKS_IN_COLUMNS: &str = "
     CREATE TABLE tasks_in_columns (id TEXT PRIMARY KEY, state TEXT NOT NULL, rank INTEGER NOT NULL, due INTEGER NOT NULL,
         definition TEXT NOT NULL, conversation TEXT, holder TEXT, epoch INTEGER NOT NULL, attempts INTEGER NOT NULL, cancelling INTEGER NOT NULL,
@@ -68,7 +68,7 @@ const TASKS_IN_COLUMNS: &str = "
     CREATE INDEX tasks_unheard ON tasks (conversation) WHERE heard = 0 AND conversation IS NOT NULL AND state <> 'queued' AND state <> 'running';
 ";
 
-/// Which process waits for a decision, and which ones handed out tasks.
+/// Adds the process that waits for a decision, and the processes that claim tasks.
 const WHO_WAITS: &str = "
     ALTER TABLE approvals ADD COLUMN asker TEXT;
     CREATE INDEX approvals_over ON approvals (id) WHERE state = 'pending' AND (expires IS NOT NULL OR asker IS NOT NULL);
@@ -83,7 +83,7 @@ pub(super) fn open(file: &Path, durability: Durability) -> Result<Connection, St
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut connection = Connection::open_with_flags(file, flags).map_err(|error| explain(file, error))?;
     begin(&connection).map_err(|error| explain(file, error))??;
-    // Only now is the file known to be Helve's; nothing is written before.
+    // Write only after it is certain that the file is a Helve store.
     paths::tighten(file)?;
     prepare(&mut connection, durability).map_err(|error| explain(file, error))?.map_err(|error| in_file(file, error))?;
     Ok(connection)
@@ -101,11 +101,11 @@ pub(super) fn open_reader(file: &Path) -> Result<Connection, StoreError> {
     open().map_err(|error| explain(file, error))
 }
 
-/// Keeps a connection from running code in the file, and refuses a database of another program.
+/// Configures a connection so that it runs no code from the file. Rejects a database of another program.
 fn begin(connection: &Connection) -> rusqlite::Result<Result<(), StoreError>> {
     shape::harden(connection)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // In one transaction: another process may be creating the tables.
+    // Read in one transaction, because another process may be creating the tables.
     let moment = connection.unchecked_transaction()?;
     let owner: i32 = moment.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let tables: u32 = moment.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -113,7 +113,7 @@ fn begin(connection: &Connection) -> rusqlite::Result<Result<(), StoreError>> {
     Ok(if owner == APPLICATION || tables == 0 {
         Ok(())
     } else {
-        Err(StoreError::Version("the file is a database of another program".to_owned()))
+        Err(StoreError::Version("the file is a database of another program; use another file for the store".to_owned()))
     })
 }
 
@@ -121,16 +121,16 @@ fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Res
     use_wal(connection)?;
     connection.pragma_update(None, "synchronous", durability.name())?;
     connection.pragma_update(None, "foreign_keys", false)?;
-    // The log shrinks again after a burst of writes.
+    // Let the write-ahead log shrink again after a burst of writes.
     connection.pragma_update(None, "journal_size_limit", 16 << 20)?;
-    // A statement is planned once, whatever its parameters; otherwise claims are planned again each time.
+    // Plan each statement only once, whatever its parameters. Otherwise SQLite plans each claim again.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(64);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version > VERSION {
         return Ok(Err(StoreError::Version(format!(
-            "it was written by a newer version of Helve (schema {version}, supported: {VERSION})"
+            "it was written by a newer Helve (schema {version}, supported: {VERSION}); update Helve"
         ))));
     }
     if let Err(error) = shape::check(&transaction, version as usize)? {
@@ -149,8 +149,8 @@ fn prepare(connection: &mut Connection, durability: Durability) -> rusqlite::Res
     Ok(Ok(()))
 }
 
-/// Turns on write-ahead logging. If two processes open a new file at once, only one of them can do so, and SQLite does not let the other
-/// one wait.
+/// Turns on write-ahead logging. If two processes do this at once for a new file, SQLite returns an error to one of them instead of
+/// waiting, so this function retries.
 fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     let deadline = Instant::now() + BUSY_TIMEOUT;
     loop {
@@ -163,7 +163,7 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Adds the file to an error.
+/// Adds the path of the file to an error.
 fn in_file(file: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Damaged(reason) => StoreError::Damaged(format!("{}: {reason}", file.display())),

@@ -1,5 +1,5 @@
-//! Checks that the tables of a file are those that Helve creates. A trigger or a default that another user added could write rows that
-//! no process has accepted.
+//! Checks that a file has exactly the tables that Helve creates. Triggers or defaults that another user added could insert rows, such as
+//! tasks that no process has accepted.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::schema::MIGRATIONS;
 
-/// The schema of a database: tables, indexes, triggers and views by kind and name, with their SQL.
+/// The schema of a database: the SQL of tables, indexes, triggers and views, by kind and name.
 type Shape = BTreeMap<(String, String), String>;
 
-/// Keeps a connection from running code in the file.
+/// Configures a connection so that it runs no code from the file.
 pub(super) fn harden(connection: &Connection) -> rusqlite::Result<()> {
     let switches = [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -30,21 +30,21 @@ pub(super) fn harden(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// Digests of the schemas that Helve creates, by version. Another SQLite may write the same tables in other words: then add its digests,
-/// so that files of earlier versions can still be opened.
+/// Digests of the schemas that Helve creates, with their versions. If another version of SQLite stores the SQL differently, add its
+/// digests and keep these, so that existing files can still be opened.
 const KNOWN: [(usize, &str); 3] = [
     (1, "d2fac9e7e03682c513bdf4423c50a503c5a6b80e550c85d308817920d934b85c"),
     (2, "1d7f94fb0237028e9fb0e70386e34231ea9afb41fdc4d2dde2bdf11295b27789"),
     (3, "1912e4226a94a3e47a97ff1d3742905efd34c2c024d37cc72936098c4e6728ad"),
 ];
 
-/// Refuses a file whose schema is not exactly that of its version.
+/// Returns an error if the schema of the file is not exactly the one that Helve creates for this version.
 pub(super) fn check(connection: &Connection, version: usize) -> rusqlite::Result<Result<(), StoreError>> {
     let found = read(connection)?;
     if is_known(version, &found) {
         return Ok(Ok(()));
     }
-    // Creating the tables takes longer than knowing their digest; here it finds out what is wrong.
+    // Create the expected tables only now, because this is slower than comparing digests. The comparison shows what is wrong.
     let expected = schema_of(version)?;
     let changed = found.iter().find(|(name, sql)| expected.get(*name) != Some(*sql)).map(|(name, _)| name);
     let missing = expected.keys().find(|name| !found.contains_key(*name));
@@ -66,7 +66,7 @@ fn digest(shape: &Shape) -> Digest {
     Digest::of(shape.iter().flat_map(|((kind, name), sql)| [kind.as_bytes(), name.as_bytes(), sql.as_bytes()]))
 }
 
-/// The schema after the migrations up to a version.
+/// Returns the schema after the migrations up to `version`.
 fn schema_of(version: usize) -> rusqlite::Result<Shape> {
     let scratch = Connection::open_in_memory_with_flags(OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     for step in MIGRATIONS.iter().take(version) {
@@ -84,7 +84,7 @@ fn read(connection: &Connection) -> rusqlite::Result<Shape> {
     rows.collect()
 }
 
-/// SQL without regard to line breaks. No string in Helve's tables contains a space, so nothing can hide in one.
+/// Normalises the white space in SQL. This loses no information, because no string literal in Helve's schema contains a space.
 fn spaced(sql: &str) -> String {
     sql.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Tasks in SQLite. The body is what was accepted, and is written once; the state of a task is in columns, which override the body.
+//! Reads and writes tasks in SQLite. The body of a task is written once, when the task is accepted. The state of a task is in columns.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::rows::{MAX_INLINE, SqliteRows, engine};
 use crate::row::{Result, count, damaged, moment, task_state, to_json};
 
-/// Selects the columns of a task, in the order of [`read`].
+/// Selects the columns of a task, in the order that [`read`] expects.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -23,7 +23,7 @@ macro_rules! select {
     };
 }
 
-/// The body of a new task: all of it except its id and definition.
+/// The body of a new task: the fields that never change, without the id and the definition.
 #[derive(Serialize)]
 struct NewTaskBody<'a> {
     call: &'a ToolCall,
@@ -41,7 +41,7 @@ struct NewTaskBody<'a> {
     created: Timestamp,
 }
 
-/// The body of a stored task.
+/// The deserialised body of a stored task.
 #[derive(Deserialize)]
 struct TaskBody {
     call: ToolCall,
@@ -98,7 +98,7 @@ pub(super) fn add(rows: &SqliteRows<'_>, task: &Task) -> Result<bool> {
         retry_of: task.retry_of,
         created: task.created,
     })?;
-    // A large body is written before its row; a call that is offered again must leave nothing behind.
+    // A large body is written before its row. If the task already exists, no body must be left without a row.
     if text.len() > MAX_INLINE && one(rows, task.id)?.is_some() {
         return Ok(false);
     }
@@ -160,7 +160,7 @@ pub(super) fn running(rows: &SqliteRows<'_>) -> Result<Vec<Task>> {
 
 pub(super) fn some(rows: &SqliteRows<'_>, filter: &TaskFilter) -> Result<Vec<Task>> {
     let conversation = filter.conversation.map(|id| id.to_string());
-    // Two statements, so that the index finds unread results.
+    // Use a separate statement for unread results, so that SQLite uses their index.
     let sql = if filter.unread {
         select!(
             "WHERE heard = 0 AND conversation IS NOT NULL AND state <> 'queued' AND state <> 'running' AND (?1 IS NULL OR state = ?1)

@@ -1,4 +1,4 @@
-//! Threads with a database connection each. The writer commits all jobs that are waiting at once, and reports their results only then.
+//! Threads with one database connection each. The writer commits all waiting jobs in one transaction, and then sends their results.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -13,15 +13,15 @@ use super::schema::VERSION;
 use super::wal::WriteAheadLog;
 use crate::row::Result;
 
-/// Maximum number of jobs in one commit.
+/// Maximum number of jobs in one transaction.
 const MAX_GROUP: usize = 256;
 
-/// A job in a transaction, which may be run again in another one. It keeps its last result until the commit is known.
+/// A job that runs in a transaction. After a rollback it may run again in another one, so it keeps its last result until the commit.
 trait Job: Send {
-    /// Runs the job, and returns whether it succeeded.
+    /// Runs the job. Returns whether it succeeded.
     fn run(&mut self, rows: &mut SqliteRows<'_>) -> bool;
 
-    /// Sends the result to the caller.
+    /// Sends the caller the result of the job, or the error of the commit.
     fn finish(self: Box<Self>, committed: Result<()>);
 }
 
@@ -38,12 +38,12 @@ impl<T: Send, F: Fn(&mut SqliteRows<'_>) -> Result<T> + Send> Job for PendingJob
 
     fn finish(self: Box<Self>, committed: Result<()>) {
         let result = self.result.unwrap_or_else(|| Err(closed()));
-        // The caller may have given up waiting; the transaction counts anyway.
+        // Ignore an error: the caller may have stopped waiting, but the transaction is committed.
         let _ = self.caller.send(committed.and(result));
     }
 }
 
-/// A thread with a connection of its own.
+/// A thread that runs jobs on its own database connection.
 pub(super) struct DatabaseThread(Sender<Box<dyn Job>>);
 
 impl DatabaseThread {
@@ -73,7 +73,7 @@ impl DatabaseThread {
         started.map(|_| Self(sender)).map_err(|error| StoreError::Unavailable(format!("cannot start a thread: {error}")))
     }
 
-    /// Gives the thread a job. The job runs even if the returned future is dropped.
+    /// Sends a job to the thread. The job runs even if the returned future is dropped.
     pub(super) fn run<T: Send + 'static>(
         &self,
         work: impl Fn(&mut SqliteRows<'_>) -> Result<T> + Send + 'static,
@@ -91,7 +91,7 @@ fn closed() -> StoreError {
     StoreError::Unavailable("the store is closed".to_owned())
 }
 
-/// Runs a job and all that are waiting in one transaction. A job that fails rolls back only its own changes.
+/// Runs a job and all waiting jobs in one transaction. A job that fails rolls back only its own changes.
 fn write(connection: &mut Connection, cache: &TaskCache, first: Box<dyn Job>, jobs: &Receiver<Box<dyn Job>>) {
     let mut group = Vec::new();
     let committed = match commit(connection, cache, first, jobs, &mut group) {
@@ -104,16 +104,16 @@ fn write(connection: &mut Connection, cache: &TaskCache, first: Box<dyn Job>, jo
     }
 }
 
-/// The result of a group of jobs.
+/// The result of a group of jobs that share a transaction.
 enum GroupResult {
     /// All successful jobs are committed.
     Committed,
-    /// A job failed after it had changed something. Nothing of the group is committed.
+    /// A job failed after it had changed something, so the whole group was rolled back.
     RolledBack,
 }
 
-/// Runs a group as it comes, without a savepoint for each job. Jobs fail before they change anything, except for errors of the file
-/// itself, and every job would pay for its savepoint.
+/// Runs jobs in one transaction without savepoints, and adds them to `group`. Savepoints would slow down every job, and are rarely
+/// needed: except for errors of the file itself, a job that fails has changed nothing.
 fn commit(
     connection: &mut Connection,
     cache: &TaskCache,
@@ -133,7 +133,7 @@ fn commit(
     while let Some(mut job) = next.take() {
         let before = transaction.total_changes();
         let success = job.run(&mut SqliteRows(&transaction, cache));
-        // An error of the file can end the transaction, whatever the result of the job.
+        // An error of the file can end the transaction, even if the job reports success.
         must_roll_back |= transaction.is_autocommit() || (!success && transaction.total_changes() != before);
         group.push(job);
         if group.len() < MAX_GROUP && !must_roll_back {
@@ -141,7 +141,7 @@ fn commit(
         }
     }
     if must_roll_back {
-        // SQLite may have rolled back everything by itself.
+        // Ignore an error: SQLite may have rolled back the transaction itself.
         let _ = transaction.rollback();
         return Ok(GroupResult::RolledBack);
     }
@@ -149,17 +149,17 @@ fn commit(
     Ok(GroupResult::Committed)
 }
 
-/// Begins a write transaction, if the schema is still the one that this program knows: another process may have migrated it.
+/// Begins a write transaction. Returns an error if another process has migrated the schema to another version.
 fn begin(connection: &mut Connection) -> Result<Transaction<'_>> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(engine)?;
     let version = transaction.prepare_cached("PRAGMA user_version").and_then(|mut sql| sql.query_row([], |row| row.get::<_, u32>(0)));
     match version.map_err(engine)? {
         VERSION => Ok(transaction),
-        _ => Err(StoreError::Version("another version of Helve has migrated it; restart this one".to_owned())),
+        _ => Err(StoreError::Version("another version of Helve has migrated it; restart this process with that version".to_owned())),
     }
 }
 
-/// Runs a group again, with a savepoint for each job.
+/// Runs a group of jobs again, with a savepoint for each job.
 fn commit_apart(connection: &mut Connection, cache: &TaskCache, group: &mut [Box<dyn Job>]) -> Result<()> {
     let transaction = begin(connection)?;
     let step = |sql: &str| transaction.execute_batch(sql).map_err(engine);

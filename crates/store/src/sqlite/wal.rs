@@ -1,5 +1,5 @@
-//! The write-ahead log. SQLite restarts it whenever there is no reader in it; if readers take turns, that moment never comes, and the log
-//! would grow without limit.
+//! Keeps the write-ahead log short. SQLite restarts the log only while no reader uses it. If readers overlap, this never happens, and the
+//! log would grow without limit.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -8,18 +8,19 @@ use rusqlite::Connection;
 
 use super::schema::BUSY_TIMEOUT;
 
-/// The log may grow to this many bytes before writes wait for readers.
+/// Size of the log above which the writer waits for readers and restarts the log, in bytes.
 const MAX_LENGTH: u64 = 48 << 20;
-/// Delay after a failed attempt: a backup of a large store must not hold up writes all the time.
+/// Delay after a failed restart, so that a long read, such as a backup, does not delay every write.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// The busy timeout of one attempt to restart the log, the delay between attempts, and the time for all of them. Other processes
-/// cannot write meanwhile; their busy timeout is longer.
+/// Busy timeout of one attempt to restart the log.
 const ATTEMPT: Duration = Duration::from_millis(100);
+/// Delay between attempts to restart the log.
 const BETWEEN: Duration = Duration::from_millis(10);
+/// Total time for attempts to restart the log. Shorter than [`BUSY_TIMEOUT`], because other processes cannot write during an attempt.
 const ATTEMPTS: Duration = Duration::from_secs(5);
 
-/// Keeps the write-ahead log short.
+/// The write-ahead log of a connection, which is restarted when it is long.
 pub(super) struct WriteAheadLog {
     file: Option<PathBuf>,
     not_before: Instant,
@@ -31,7 +32,7 @@ impl WriteAheadLog {
         Self { file, not_before: Instant::now() }
     }
 
-    /// Restarts the log if it is long, as soon as its readers have ended. Later readers do not need it.
+    /// Restarts the log if it is long, unless an attempt failed recently.
     pub(super) fn keep_short(&mut self, connection: &Connection) {
         let is_long = || self.file.as_ref().and_then(|file| std::fs::metadata(file).ok()).is_some_and(|log| log.len() > MAX_LENGTH);
         if !is_long() || Instant::now() < self.not_before {
@@ -46,10 +47,10 @@ impl WriteAheadLog {
     }
 }
 
-/// Restarts the log if its readers end in time. Returns whether they did.
+/// Restarts the log. Returns `false` if readers still use the log after [`ATTEMPTS`].
 ///
-/// It takes many short attempts. One attempt waits for the positions in the log that were in use when it began, and readers that take
-/// turns can share such a position forever. Nothing is written meanwhile, so the next attempt finds them further on.
+/// This makes many short attempts. One attempt waits for the positions in the log that were in use when it began, and overlapping
+/// readers can share such a position forever. New readers start at the end of the log, so a later attempt no longer finds them there.
 fn restart(connection: &Connection) -> rusqlite::Result<bool> {
     connection.busy_timeout(ATTEMPT)?;
     let end = Instant::now() + ATTEMPTS;

@@ -34,7 +34,7 @@ async fn what_goes_wrong_is_told_in_clean_words() {
         ("strange-error", "failed: the server `bad`:"),
         ("huge-error", "invalid_parameters: the server `bad`:"),
         ("kinds", "content of unknown type"),
-        ("promise", "invalid_output: the tool's result does not fit its own schema"),
+        ("promise", "invalid_output: the tool's result does not match its own schema"),
         ("nothing", "failed: the tool gives no reason"),
         ("no-object", "invalid_output: the server's result is not an object"),
         ("no-list", "invalid_output: the server's result has a `content` that is not a list"),

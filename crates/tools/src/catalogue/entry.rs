@@ -23,7 +23,7 @@ pub struct Entry {
 pub struct DuplicateTool {
     /// The source of the tool.
     pub source: SourceId,
-    /// The file and line of its definition.
+    /// The file and line of the tool's definition, if known.
     pub location: Option<Arc<str>>,
 }
 
@@ -44,42 +44,42 @@ impl Entry {
         Self { id: NEXT.fetch_add(1, Ordering::Relaxed), model_name, tool, source, duplicates }
     }
 
-    /// The tool's name in the catalogue.
+    /// Returns the tool's name in the catalogue.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         self.tool.spec().name()
     }
 
-    /// The name that models use.
+    /// Returns the tool's name for models.
     #[must_use]
     pub fn model_name(&self) -> &Arc<str> {
         &self.model_name
     }
 
-    /// The tool.
+    /// Returns the tool itself.
     #[must_use]
     pub fn tool(&self) -> &Arc<dyn DynTool> {
         &self.tool
     }
 
-    /// The tool's specification.
+    /// Returns the tool's spec.
     #[must_use]
     pub fn spec(&self) -> &Arc<ToolSpec> {
         self.tool.spec()
     }
 
-    /// The source of the tool.
+    /// Returns the id of the tool's source.
     #[must_use]
     pub fn source(&self) -> &SourceId {
         &self.source.1
     }
 
-    /// The source and its scope.
+    /// Returns the tool's source and its scope.
     pub(crate) fn source_key(&self) -> &SourceKey {
         &self.source
     }
 
-    /// The digest of the tool's source, definition and implementation. Lasting approvals are bound to it.
+    /// Returns the digest of the tool's source, definition and implementation. Lasting approvals are bound to this digest.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let (spec, implementation) = (self.spec().hash(), self.spec().implementation());
@@ -90,7 +90,7 @@ impl Entry {
         ])
     }
 
-    /// Tools of the same name from later sources.
+    /// Returns the tools of the same name from later sources. These tools are not called.
     #[must_use]
     pub fn duplicates(&self) -> &[DuplicateTool] {
         &self.duplicates
@@ -102,7 +102,7 @@ impl Entry {
         pattern.matches(self.name()) || pattern.matches(&self.model_name)
     }
 
-    /// Unique to this entry, also among entries of equal tools.
+    /// Returns the id of the entry, which is unique even among entries of equal tools.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }

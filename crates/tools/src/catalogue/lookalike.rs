@@ -1,4 +1,4 @@
-//! Tools whose names people and models easily confuse.
+//! Finds tools whose names people and models easily confuse.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
@@ -10,12 +10,12 @@ use helve_core::lookalike::{skeleton, written_out};
 use super::entry::Entry;
 use super::snapshot::Snapshot;
 
-/// A tool whose name looks like that of an earlier one.
+/// A tool whose name looks like the name of an earlier tool.
 #[derive(Debug, Clone)]
 pub struct Lookalike {
-    /// The tool.
+    /// The tool with the confusable name.
     pub tool: Arc<Entry>,
-    /// The tool that it looks like.
+    /// The earlier tool with a similar name.
     pub original: Arc<Entry>,
 }
 
@@ -27,7 +27,7 @@ impl fmt::Display for Lookalike {
 }
 
 impl Snapshot {
-    /// Tools whose names look like those of others. Names with non-ASCII letters are also compared without a prefix.
+    /// Returns the tools whose names look like those of earlier tools. Names with non-ASCII letters are also compared without a prefix.
     #[must_use]
     pub fn lookalikes(&self) -> Vec<Lookalike> {
         let mut originals = HashMap::<String, &Arc<Entry>>::new();

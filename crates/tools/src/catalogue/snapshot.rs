@@ -13,15 +13,15 @@ use super::entry::{DuplicateTool, Entry};
 #[derive(Default)]
 pub(super) struct Table {
     entries: Vec<Arc<Entry>>,
-    /// Both names of each entry.
+    /// The index of each entry, by its name and by its model name.
     by_name: HashMap<Arc<str>, usize>,
     reports: Vec<SourceReport>,
 }
 
-/// The state of a source.
+/// The state of a source in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceReport {
-    /// The source.
+    /// The id of the source.
     pub source: SourceId,
     /// Why the source has no tools now; `None` if it is ready.
     pub error: Option<Arc<str>>,
@@ -29,20 +29,20 @@ pub struct SourceReport {
     pub displaced: Vec<DisplacedTool>,
 }
 
-/// A tool that is not offered because an earlier one has the same name.
+/// A tool that is not offered because an earlier source has a tool of the same name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DisplacedTool {
     /// The name of the tool.
     pub name: Arc<str>,
-    /// The file and line of its definition.
+    /// The file and line of the tool's definition, if known.
     pub location: Option<Arc<str>>,
     /// The source whose tool is offered.
     pub by: SourceId,
 }
 
 impl Table {
-    /// Builds the table of some sources. Names that the base has are displaced. Unchanged entries are taken from the old table, so that
-    /// what is cached for them stays valid.
+    /// Builds the table of some sources. A tool whose name is already in the base is displaced. Unchanged entries are taken from the old
+    /// table, so that data cached for them stays valid.
     pub(super) fn build<'a>(
         sources: impl Iterator<Item = (&'a dyn ToolSource, &'a mut watch::Receiver<SourceState>)>,
         base: Option<&Self>,
@@ -76,7 +76,7 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Adds a tool, unless an earlier one displaces it.
+    /// Adds a tool. Returns the displaced tool instead if an earlier tool has the same name.
     fn add(&mut self, tool: &Arc<dyn DynTool>, source: &SourceKey) -> Option<DisplacedTool> {
         let name = tool.spec().name();
         let mapped = crate::names::model_name(name);
@@ -111,7 +111,7 @@ impl Draft<'_> {
     }
 }
 
-/// The tools that one viewer sees at one moment. Immutable.
+/// The tools that one viewer sees at one point in time. Immutable.
 #[derive(Clone)]
 pub struct Snapshot {
     base: Arc<Table>,
@@ -127,29 +127,29 @@ impl Snapshot {
         std::iter::once(&self.base).chain(self.overlays.iter())
     }
 
-    /// A tool by its name or its model name.
+    /// Returns a tool by its name or its model name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Entry>> {
         self.tables().find_map(|table| table.get(name))
     }
 
-    /// All tools; those for everyone come first.
+    /// Returns all tools, those for everyone first.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
-        // Overlays are built on the base but not on each other, so two of them may have the same name.
+        // Overlays are built on the base, but not on each other, so two overlays may contain the same name.
         let several = self.overlays.len() > 1;
         let first = move |entry: &Arc<Entry>, name: &str| self.get(name).is_some_and(|first| Arc::ptr_eq(first, entry));
         let stays = move |entry: &&Arc<Entry>| !several || (first(entry, entry.name()) && first(entry, entry.model_name()));
         self.tables().flat_map(|table| &table.entries).filter(stays)
     }
 
-    /// Returns whether both are the same snapshot.
+    /// Returns whether `other` is the same snapshot, or an unchanged later one.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let same = |(one, two): (&Arc<Table>, &Arc<Table>)| Arc::ptr_eq(one, two);
         self.overlays.len() == other.overlays.len() && self.tables().zip(other.tables()).all(same)
     }
 
-    /// The number of tools.
+    /// Returns the number of tools.
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
@@ -161,7 +161,7 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// The state of each source.
+    /// Returns the state of each source.
     pub fn sources(&self) -> impl Iterator<Item = &SourceReport> {
         self.tables().flat_map(|table| &table.reports)
     }

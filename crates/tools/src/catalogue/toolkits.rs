@@ -1,4 +1,4 @@
-//! A cache of resolved toolkits. Every call needs one, and few of them differ.
+//! A cache of resolved toolkits. Every call needs a toolkit, but few of them differ.
 
 use super::Snapshot;
 use crate::toolkit::{Selection, Toolkit};
@@ -6,12 +6,12 @@ use crate::toolkit::{Selection, Toolkit};
 /// Maximum number of cached toolkits.
 const MAX_TOOLKITS: usize = 64;
 
-/// The toolkits that were resolved last, newest at the end.
+/// The most recently resolved toolkits, newest last.
 #[derive(Default)]
 pub(super) struct ToolkitCache(Vec<CachedToolkit>);
 
 struct CachedToolkit {
-    /// `None` stands for every tool.
+    /// The selection that was resolved; `None` for all tools.
     selection: Option<Selection>,
     snapshot: Snapshot,
     toolkit: Toolkit,
@@ -24,7 +24,7 @@ impl ToolkitCache {
     }
 
     pub(super) fn put(&mut self, selection: Option<&Selection>, snapshot: Snapshot, toolkit: &Toolkit) {
-        // The same selection of an older snapshot would keep removed tools alive.
+        // Replace the same selection of an older snapshot, because it would keep removed tools alive.
         if let Some(index) = self.0.iter().position(|known| known.selection.as_ref() == selection) {
             self.0.remove(index);
         } else if self.0.len() >= MAX_TOOLKITS {

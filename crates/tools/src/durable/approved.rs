@@ -1,7 +1,7 @@
-//! Calls whose caller waits in this process while a person decides about them, or while a worker runs them.
+//! Calls whose caller waits in this process while a person decides, or while a worker runs them.
 //!
-//! A call is requested, approved, run and ended. This process runs what a person approves, with everything its context has, such as the
-//! connection back to the caller. A caller that goes away at any stage ends the call: the request is withdrawn, or the call cancelled.
+//! This process runs an approved call itself, with the full context of the call, such as the connection to the caller. If the caller goes
+//! away before the end, the request is withdrawn or the call is cancelled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +20,14 @@ use crate::durable::{LeaseGuard, StoreHandle};
 use crate::executor::{Executor, Prepared};
 use crate::toolkit::Toolkit;
 
-/// Backoff between attempts to withdraw a request, and their number: about a minute in all.
+/// First delay between attempts to withdraw a request.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
+/// Maximum delay between attempts to withdraw a request.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
+/// Maximum number of attempts to withdraw a request: about a minute in total.
 const WITHDRAW_ATTEMPTS: usize = 8;
 
-/// A request that the caller waits on. Dropped while it is open, it is withdrawn.
+/// An approval request that the caller waits for. Dropping it while it is open withdraws the request.
 struct OpenRequest {
     store: StoreHandle,
     id: ApprovalId,
@@ -37,7 +39,7 @@ struct OpenRequest {
 impl OpenRequest {
     fn withdraw(&self) -> impl Future<Output = ()> + use<> {
         let (store, id, call, by) = (self.store.clone(), self.id, self.call, self.caller.clone());
-        let reason = Some("the caller gave up the call".to_owned());
+        let reason = Some("the caller abandoned the call".to_owned());
         let denial = DecisionRecord { verdict: Verdict::Deny, by, reason, always: false, arguments: None };
         async move {
             let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
@@ -64,7 +66,7 @@ impl Drop for OpenRequest {
     }
 }
 
-/// Denies a request, or cancels its call if a person approved it first. Returns `false` if the store does not know the request.
+/// Denies a request, or cancels the call if a person has already approved it. Returns false if the store does not know the request.
 async fn withdraw(store: &StoreHandle, request: ApprovalId, call: CallId, denial: &DecisionRecord) -> Result<bool, StoreError> {
     match store.decide(request, denial.clone()).await? {
         DecisionResult::TooLate(approval) if approval.state == ApprovalState::Approved => {}
@@ -79,14 +81,14 @@ async fn withdraw(store: &StoreHandle, request: ApprovalId, call: CallId, denial
     Ok(true)
 }
 
-/// A call that a person approved. Dropped before its end is recorded, it ends with its last outcome, or as cancelled.
+/// A call that a person approved. Dropping it before its end is recorded ends the call with its last outcome, or as cancelled.
 pub struct ApprovedCall {
     request: OpenRequest,
     task: Box<Task>,
     cancel: CancellationToken,
-    /// The lease of a call that runs in this process; `None` if it is in the queue of the workers.
+    /// The lease of a call that runs in this process; `None` if a worker runs the call.
     lease: Option<LeaseGuard>,
-    /// What is recorded when this is dropped; `None` if that was recorded, or a worker does it.
+    /// The outcome to record on drop; `None` if it is already recorded, or a worker records it.
     unrecorded: Option<Outcome>,
 }
 
@@ -100,19 +102,19 @@ impl ApprovedCall {
         Self { request, task: Box::new(task), cancel, lease, unrecorded }
     }
 
-    /// The call, with the arguments that the person approved.
+    /// Returns the call, with the arguments that the person approved.
     #[must_use]
     pub fn call(&self) -> &ToolCall {
         &self.task.call
     }
 
-    /// Fires when the call is cancelled, also by another process.
+    /// Returns the token that is cancelled if this or another process cancels the call.
     #[must_use]
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// Keeps the call open although it has an outcome, because its caller will run it again. If that does not happen, the call ends as
+    /// Keeps the call open although it has an outcome, because the caller will run it again. If the caller does not, the call ends as
     /// cancelled.
     #[must_use]
     pub fn kept_open(mut self) -> Self {
@@ -123,7 +125,7 @@ impl ApprovedCall {
     /// Records the outcome of the call.
     pub async fn end(mut self, outcome: Outcome) {
         let finish = ended(&self.task, outcome.clone());
-        // Dropped while it waits for the store, this is recorded by `drop`.
+        // If this future is dropped while it waits for the store, `drop` records the outcome.
         self.unrecorded = Some(outcome);
         record(&self.request.store, &self.task.tool, &finish, &CancellationToken::new()).await;
         self.unrecorded = None;
@@ -151,7 +153,7 @@ fn storage(error: StoreError) -> ToolError {
     ToolError::new(ErrorKind::Storage, error.to_string()).caused_by(error)
 }
 
-/// The stored form of a request.
+/// Converts a request to its stored form. Fails if the tool no longer exists.
 fn approval(toolkit: &Toolkit, request: ApprovalRequest) -> Result<Approval, ToolError> {
     let message = format!("the tool `{}` no longer exists", request.tool);
     toolkit.approval(request).ok_or_else(|| ToolError::new(ErrorKind::UnknownTool, message))
@@ -164,15 +166,15 @@ async fn add_approval(store: &StoreHandle, approval: &Approval) -> Result<(), To
 }
 
 impl Executor {
-    /// Stores an approval request. Once a person approves it, in any process, a worker runs the call.
+    /// Stores an approval request. After a person has approved it, in any process, a worker runs the call.
     ///
     /// # Errors
-    /// If the tool no longer exists, or the request cannot be stored.
+    /// If the tool no longer exists, the request is for input, or the request cannot be stored.
     pub async fn ask_later(&self, toolkit: &Toolkit, request: ApprovalRequest) -> Result<Outcome, ToolError> {
         if request.input.is_some() {
-            return Err(ToolError::failed(format!("the tool is waiting for input and cannot be asked later: {}", request.reason)));
+            return Err(ToolError::failed(format!("the tool needs input now, so the request cannot be decided later: {}", request.reason)));
         }
-        let store = self.store().ok_or_else(|| ToolError::new(ErrorKind::Storage, "there is no store for the approval request"))?;
+        let store = self.store().ok_or_else(|| ToolError::new(ErrorKind::Storage, "no store is configured for the approval request"))?;
         let approval = approval(toolkit, request)?;
         add_approval(store, &approval).await?;
         Ok(CallState::Waiting(Box::new(approval.request)).into_outcome())
@@ -181,7 +183,7 @@ impl Executor {
     /// Stores an approval request and waits for the decision. Cancelling the context withdraws the request.
     ///
     /// # Errors
-    /// The outcome of the call if it may not run.
+    /// Returns the outcome of the call if the call may not run.
     pub async fn request_approval(
         &self,
         toolkit: &Toolkit,
@@ -194,13 +196,13 @@ impl Executor {
 
     async fn wait_for_decision(&self, toolkit: &Toolkit, request: ApprovalRequest, cx: &CallContext) -> Result<ApprovedCall, ToolError> {
         let (call, id) = (request.call.id, request.id);
-        let message = "a person must approve this call, and there is no store for the approval request";
+        let message = "a person must approve this call, but no store is configured for the approval request";
         let store = self.store().ok_or_else(|| ToolError::denied(Denial::Policy, message))?;
-        // The decision takes effect only if the heartbeat shows that this process is alive.
+        // The decision takes effect only if a heartbeat shows that this process is alive.
         store.start_heartbeat().await.map_err(storage)?;
         let caller = request.caller.agent.clone().unwrap_or_else(|| "caller".into());
         let approval = approval(toolkit, request)?.asked_by(store.holder());
-        // Before the store has it: dropped while it is being stored, the request may be stored all the same.
+        // Created before the request is stored: if this future is dropped meanwhile, the store may still get the request.
         let mut open = OpenRequest { store: store.clone(), id, call, caller, open: true };
         add_approval(store, &approval).await?;
         let decided = tokio::select! {
@@ -220,10 +222,10 @@ impl Executor {
         Ok(ApprovedCall::new(open, task, cx))
     }
 
-    /// Runs a call that a person approved, for the first time or again; for a background call, waits for the worker. The tool must be
-    /// unchanged, and no rule may deny the call by now.
+    /// Runs a call that a person approved, for the first time or again. For a background call, waits for the worker. The call fails if the
+    /// tool has changed or a rule now denies the call.
     ///
-    /// The call stays open until [`ApprovedCall::end`]: its tool may have asked for input, or its caller may bring what was missing.
+    /// The call stays open until [`ApprovedCall::end`], because its tool may request input, or its caller may run it again.
     pub async fn run_approved(&self, toolkit: &Toolkit, mut approved: ApprovedCall, cx: &CallContext) -> (CallState, Option<ApprovedCall>) {
         let (id, tool) = (approved.task.id, approved.task.tool.clone());
         if approved.lease.is_none() {
@@ -231,7 +233,7 @@ impl Executor {
             let accepted = Outcome { call_id: id, tool, status: Status::Accepted, duration: Duration::ZERO };
             return (CallState::Over(self.wait_for_worker(accepted, cx).await), None);
         }
-        // Spawned, so that the call comes to its end and is recorded even if this future is dropped.
+        // Spawned, so that the call ends and is recorded even if this future is dropped.
         let cancel = approved.cancel.child_token();
         let dropped = cancel.clone().drop_guard();
         let caller = cx.cancellation().clone();

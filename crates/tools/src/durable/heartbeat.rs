@@ -1,4 +1,4 @@
-//! The heartbeat: it renews the lease of this process, learns what to stop, and releases runs that were dropped before their end.
+//! The heartbeat: renews the lease of this process, stops cancelled runs and tasks, and releases runs that were dropped before their end.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -10,20 +10,21 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::lease::{LeaseKey, Leases};
 
-/// Longest interval between heartbeats; a shorter lease is renewed four times. A cancellation by another process takes effect with the
-/// next heartbeat.
+/// Maximum interval between heartbeats. A lease is renewed at least four times before it expires. A cancellation by another process takes
+/// effect at the next heartbeat.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(2);
+/// Minimum interval between heartbeats.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What wakes the heartbeat early.
+/// A signal that wakes the heartbeat early.
 pub(super) enum Signal {
     /// A run was dropped before its end.
     RunDropped,
-    /// The process releases everything.
+    /// The process releases all its runs and tasks.
     Stop,
 }
 
-/// The heartbeat. It has its own thread, so that no tool can delay it.
+/// The heartbeat. It runs in its own thread, so that no tool can delay it.
 pub(super) struct Heartbeat {
     pub(super) store: Arc<dyn Store>,
     pub(super) holder: HolderId,
@@ -71,7 +72,7 @@ impl Heartbeat {
         }
     }
 
-    /// Releases dropped runs. The last write of a run may still be on its way to the store, so each is checked once more later.
+    /// Releases dropped runs. The last write of a run may still be on its way to the store, so each run is checked once more later.
     fn release_dropped(&self, runtime: &Runtime) {
         for (run, since) in self.leases.dropped() {
             match runtime.block_on(self.release(run)) {
@@ -84,7 +85,7 @@ impl Heartbeat {
 
     async fn release(&self, run: RunId) -> Result<(), StoreError> {
         let Some(stored) = self.store.run(run).await? else { return Ok(()) };
-        // A process that claims the run takes its lease first, and gets another epoch.
+        // To claim a run again, this process takes the lease before it claims the run in the store, and the epoch changes.
         let is_unused = (stored.state, stored.holder) == (RunState::Running, Some(self.holder)) && !self.leases.has_run(run);
         if is_unused { self.store.release_run(run, self.holder, stored.epoch).await } else { Ok(()) }
     }

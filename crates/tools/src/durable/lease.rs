@@ -1,4 +1,4 @@
-//! The runs and tasks that this process has claimed from a store: how each is stopped from elsewhere, and which runs were dropped.
+//! The runs and tasks that this process has claimed from a store: how other processes stop them, and which runs were dropped.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -24,21 +24,21 @@ pub(super) enum LeaseKey {
 pub(super) struct Leases {
     stops: Mutex<HashMap<LeaseKey, CancellationToken>>,
     progress: Mutex<HashMap<CallId, Progress>>,
-    /// Runs that were dropped before their end, and when.
+    /// Runs that were dropped before their end, with the time of the drop.
     dropped: Mutex<HashMap<RunId, Instant>>,
 }
 
-/// Keeps a run or task claimed by this process while it lives. A run that is dropped before its end is released to other processes: by
-/// the heartbeat, because dropping cannot wait for a store.
+/// Keeps a run or task claimed by this process until the guard is dropped. If a run is dropped before its end, the heartbeat releases it
+/// for other processes, because `drop` cannot wait for the store.
 pub struct LeaseGuard {
     leases: Arc<Leases>,
     key: LeaseKey,
-    /// Wakes the heartbeat; `None` if there is nothing to release.
+    /// Wakes the heartbeat; `None` if dropping the guard must not release anything.
     heartbeat: Option<Sender<Signal>>,
 }
 
 impl LeaseGuard {
-    /// Makes dropping release nothing, because the store already says that no process holds this.
+    /// Makes dropping the guard release nothing, because the store already records that no process drives the run.
     pub fn disarm(&mut self) {
         self.heartbeat = None;
     }
@@ -60,7 +60,7 @@ impl Leases {
         LeaseGuard { leases: self.clone(), key, heartbeat: heartbeat.cloned() }
     }
 
-    /// Like [`Self::add`], but returns `None` if this process has the lease already.
+    /// Like [`Self::add`], but returns `None` if this process already has the lease.
     pub(super) fn try_add(
         self: &Arc<Self>,
         key: LeaseKey,
@@ -90,7 +90,7 @@ impl Leases {
         self.dropped.lock().iter().map(|(run, since)| (*run, *since)).collect()
     }
 
-    /// Forgets a dropped run that was released, unless it was claimed and dropped again meanwhile.
+    /// Forgets a dropped run after its release, unless the run was claimed and dropped again in the meantime.
     pub(super) fn released(&self, run: RunId, since: Instant) {
         let mut dropped = self.dropped.lock();
         if dropped.get(&run) == Some(&since) {

@@ -1,4 +1,4 @@
-//! The store as one process uses it: its leases, and how it waits for what other processes write.
+//! The store as one process uses it: its leases, and waiting for changes by other processes.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -14,12 +14,12 @@ use tokio_util::sync::CancellationToken;
 use super::heartbeat::{Heartbeat, Signal};
 use super::lease::{LeaseGuard, LeaseKey, Leases};
 
-/// Default lease: a process without a heartbeat for this long counts as dead.
+/// The default lease: a process without a heartbeat for this long counts as dead.
 const LEASE: Duration = Duration::from_secs(30);
-/// Interval between checks for the end of a call, if the store does not announce it.
+/// Interval between checks for the end of a call, if the store does not announce changes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A store, and what this process has claimed from it. Cheap to clone; clones share.
+/// A store, with the runs and tasks that this process has claimed. Cheap to clone; clones share their state.
 #[derive(Clone)]
 pub struct StoreHandle(Arc<Inner>);
 
@@ -36,12 +36,12 @@ struct Inner {
 
 type OnRequest = Arc<dyn Fn(&Approval) + Send + Sync>;
 
-/// The executor already uses another store.
+/// The error if the executor already uses another store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the executor already uses another store; an executor, its agents and its workers must share one")]
 pub struct StoreConflict;
 
-/// What any process may do with the store is in [`Store`]; leases are in the methods here.
+/// Gives access to the methods of [`Store`], which need no lease. The methods of the handle itself manage leases.
 impl std::ops::Deref for StoreHandle {
     type Target = dyn Store;
 
@@ -51,19 +51,19 @@ impl std::ops::Deref for StoreHandle {
 }
 
 impl StoreHandle {
-    /// Creates a handle of this process to a store.
+    /// Creates this process's handle to a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self::with_lease(store, LEASE)
     }
 
-    /// Like [`Self::new`], but with another lease: other processes take over from this one if its heartbeat stops for that long.
+    /// Like [`Self::new`], but with another lease: other processes take over the work of this process if its heartbeat stops for that long.
     #[must_use]
     pub fn with_lease(store: Arc<dyn Store>, lease: Duration) -> Self {
         Self::create(store, lease, false)
     }
 
-    /// Creates a store that ends with the process.
+    /// Creates a store in memory, whose data is lost when the process ends.
     #[must_use]
     pub fn in_memory() -> Self {
         Self::create(Arc::new(MemoryStore::default()), LEASE, true)
@@ -83,39 +83,39 @@ impl StoreHandle {
         }))
     }
 
-    /// Stores placeholders for the secrets that a redactor knows, unless `store_secrets` is set.
+    /// Makes the store save placeholders for the redactor's secrets, unless `store_secrets` is set.
     pub(crate) fn use_secrets(&self, redactor: &Redactor, store_secrets: bool) {
         self.0.sealed.use_secrets(redactor, store_secrets);
     }
 
-    /// The store. Placeholders for known secrets are filled in when it is read.
+    /// Returns the store. Reading from it restores known secrets.
     #[must_use]
     pub fn inner(&self) -> &Arc<dyn Store> {
         &self.0.store
     }
 
-    /// Returns whether both are clones of one handle, not only handles to the same database.
+    /// Returns whether both are clones of one handle. Two handles to the same database are not the same.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The id of this process in the store.
+    /// Returns the id of this process in the store.
     #[must_use]
     pub fn holder(&self) -> HolderId {
         self.0.holder
     }
 
-    /// Returns whether the store ends with the process.
+    /// Returns whether the store is in memory, so that its data is lost when the process ends.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         self.0.in_memory
     }
 
-    /// Starts the heartbeat. Until then, other processes may claim the tasks and runs of this one.
+    /// Starts the heartbeat. Until then, other processes may claim the tasks and runs of this process.
     ///
     /// # Errors
-    /// If the store cannot be used.
+    /// If the store cannot be written.
     pub async fn start_heartbeat(&self) -> Result<(), StoreError> {
         let start = || async {
             self.0.store.keep(self.0.holder, self.0.lease, &[]).await?;
@@ -128,10 +128,10 @@ impl StoreHandle {
         self.0.heartbeat.get_or_try_init(start).await.map(|_| ())
     }
 
-    /// Releases everything that this process has claimed.
+    /// Stops the heartbeat and releases all runs and tasks that this process has claimed.
     ///
     /// # Errors
-    /// If the store cannot be used; then the leases expire.
+    /// If the store cannot be written. In that case, the leases expire.
     pub async fn close(&self) -> Result<(), StoreError> {
         match self.0.heartbeat.get() {
             Some(heartbeat) => {
@@ -142,12 +142,12 @@ impl StoreHandle {
         }
     }
 
-    /// Sets a function that is called with every approval request that this process stores. It must return quickly.
+    /// Sets a function that Helve calls with every approval request that this process stores. The function must return quickly.
     pub fn on_request(&self, notify: impl Fn(&Approval) + Send + Sync + 'static) {
         *self.0.on_request.write() = Some(Arc::new(notify));
     }
 
-    /// Calls the function set by [`Self::on_request`] after an approval request was stored.
+    /// Calls the function set with [`Self::on_request`]. Call this after storing an approval request.
     pub fn notify_request(&self, approval: &Approval) {
         let notify = self.0.on_request.read().clone();
         if let Some(notify) = notify {
@@ -186,36 +186,36 @@ impl StoreHandle {
         }
     }
 
-    /// Takes the lease of a new run. Cancelling the run from elsewhere cancels the token.
+    /// Takes the lease of a new run. If another process cancels the run, `stop` is cancelled.
     #[must_use]
     pub fn lease_run(&self, run: RunId, stop: CancellationToken) -> LeaseGuard {
         self.0.leases.add(LeaseKey::Run(run), stop, self.0.heartbeat.get())
     }
 
-    /// Claims a stored run that no process drives. Cancelling the run from elsewhere cancels the token.
+    /// Claims a stored run that no process drives. If another process cancels the run, `stop` is cancelled.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] if this or another process drives it, or it is over.
+    /// [`StoreError::Conflict`] if this or another process drives the run, or the run has ended.
     pub async fn claim_run(&self, run: RunId, stop: CancellationToken) -> Result<(TakenRun, LeaseGuard), StoreError> {
         self.start_heartbeat().await?;
-        // The lease comes first, so that the heartbeat never sees a run of this process without one.
+        // Take the lease first, so that the heartbeat never finds a run of this process without a lease.
         let lease = self.0.leases.try_add(LeaseKey::Run(run), stop, self.0.heartbeat.get());
         let mut lease = lease.ok_or_else(|| StoreError::Conflict(format!("this process already drives run {run}")))?;
         let taken = self.0.store.take_run(run, self.0.holder).await;
         taken.inspect_err(|_| lease.disarm()).map(|taken| (taken, lease))
     }
 
-    /// Stops a run that this process drives; other processes learn of it by their heartbeat.
+    /// Stops a run if this process drives it. Other processes learn of a cancellation through their heartbeat.
     pub fn stop_run(&self, run: RunId) {
         self.0.leases.stop(std::iter::once(LeaseKey::Run(run)));
     }
 
-    /// Takes the lease of a task.
+    /// Takes the lease of a task. If the task is cancelled in the store, `stop` is cancelled.
     pub(crate) fn lease_task(&self, task: CallId, stop: CancellationToken) -> LeaseGuard {
         self.0.leases.add(LeaseKey::Task(task), stop, None)
     }
 
-    /// Sets the progress of a task, which the next heartbeat reports.
+    /// Sets the progress of a task. The next heartbeat reports it.
     pub(crate) fn set_progress(&self, task: CallId, progress: Progress) {
         self.0.leases.set_progress(task, progress);
     }

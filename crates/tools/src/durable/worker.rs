@@ -1,4 +1,4 @@
-//! Workers: they run background calls from the queue.
+//! Workers, which run background calls from the queue.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,17 +16,18 @@ use crate::durable::StoreHandle;
 use crate::executor::Executor;
 use crate::toolkit::Member;
 
-/// Interval between checks for work, if the store does not announce it.
+/// Interval between checks for tasks, if the store does not announce changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval between checks for dead processes.
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a stopped worker still tries to record a result. After that, its lease expires.
+/// How long a stopped worker keeps trying to record a result. After that, its lease expires.
 const RECORD_TIMEOUT: Duration = Duration::from_mins(5);
-/// Backoff between attempts to record a result.
+/// First delay between attempts to record a result.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
+/// Maximum delay between attempts to record a result.
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
-/// Runs the background calls of the tools in its catalogue.
+/// Runs the background calls to the tools in its catalogue.
 pub struct Worker {
     store: StoreHandle,
     executor: Executor,
@@ -68,8 +69,8 @@ impl Worker {
         self
     }
 
-    /// Works until it is stopped. Running calls are then cancelled, unless the worker [finishes](Self::finishing_calls) them: idempotent
-    /// ones return to the queue, the others end as interrupted.
+    /// Runs until `stop` is cancelled. Then running calls are cancelled, unless the worker [finishes](Self::finishing_calls) them:
+    /// idempotent calls go back to the queue, all others end as interrupted.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut changes = self.store.changes();
         loop {
@@ -86,10 +87,10 @@ impl Worker {
         while self.running.join_next().await.is_some() {}
     }
 
-    /// Works until the queue has no task for it. Returns the number of calls it ran.
+    /// Runs until the queue has no more tasks for this worker. Returns the number of calls that it ran.
     ///
     /// # Errors
-    /// If the store cannot be used.
+    /// If the store cannot be read or written.
     pub async fn run_until_empty(mut self, stop: CancellationToken) -> Result<usize, StoreError> {
         let mut count = 0;
         loop {
@@ -102,7 +103,7 @@ impl Worker {
         Ok(count)
     }
 
-    /// Claims as many tasks as it can run now.
+    /// Claims as many tasks as the worker can run now. Returns their number.
     async fn claim(&mut self, stop: &CancellationToken) -> Result<usize, StoreError> {
         while self.running.try_join_next().is_some() {}
         self.store.start_heartbeat().await?;
@@ -135,7 +136,7 @@ impl Worker {
         let found = self.store.recover(self.store.holder()).await?;
         self.last_recovery = Some(Instant::now());
         if found != RecoveryReport::default() {
-            tracing::warn!(tasks = found.tasks, runs = found.runs, approvals = found.approvals, "recovered from dead processes");
+            tracing::warn!(tasks = found.tasks, runs = found.runs, approvals = found.approvals, "took over work from dead processes");
         }
         Ok(())
     }
@@ -143,13 +144,13 @@ impl Worker {
 
 /// Runs one task and records its outcome.
 async fn run(store: StoreHandle, executor: Executor, entry: Arc<Entry>, task: Task, stop: CancellationToken) {
-    // Cancelling the task and stopping the worker are different: see `end` below.
+    // `cancel` is separate from `stop`, because cancelling the task and stopping the worker end it differently; see `end` below.
     let cancel = stop.child_token();
     let _lease = store.lease_task(task.id, cancel.clone());
     let observer = Arc::new(ProgressObserver { store: store.clone(), task: task.id });
     let cx = CallContext::new(task.caller.clone()).with_cancel(cancel).with_observer(observer);
     let member = Member { entry, sets: task.sets.clone() };
-    // A panic here would leave the task running forever.
+    // Without this, a panic would leave the task running forever.
     let prepared = catch_unwind(AssertUnwindSafe(|| executor.prepare(&member, task.caller.agent.as_ref(), &task)));
     let outcome = match prepared {
         Ok(Ok(prepared)) => executor.attempt(prepared, &cx, false).await.into_outcome(),
@@ -166,7 +167,7 @@ async fn run(store: StoreHandle, executor: Executor, entry: Arc<Entry>, task: Ta
     record(&store, &task.tool, &Finish { task: task.id, epoch: task.epoch, end }, &stop).await;
 }
 
-/// Records how a task ended, however long that takes.
+/// Records how a task ended. Retries until the store accepts the result, or the worker is stopped and [`RECORD_TIMEOUT`] has passed.
 pub(crate) async fn record(store: &StoreHandle, tool: &str, finish: &Finish, stop: &CancellationToken) {
     let mut stopped = None;
     let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
@@ -177,7 +178,7 @@ pub(crate) async fn record(store: &StoreHandle, tool: &str, finish: &Finish, sto
                 tracing::warn!(task = %finish.task, tool, "the result came too late: the task has ended or another process has claimed it");
                 return;
             }
-            // While this process lives no other may claim the task, so only this one can end it.
+            // While this process lives, no other process may claim the task, so only this process can end it.
             Err(error) if !stop.is_cancelled() || stopped.get_or_insert_with(Instant::now).elapsed() < RECORD_TIMEOUT => {
                 tracing::warn!(task = %finish.task, %error, "could not record the result; retrying");
                 tokio::time::sleep(backoff.delay()).await;
@@ -190,7 +191,7 @@ pub(crate) async fn record(store: &StoreHandle, tool: &str, finish: &Finish, sto
     }
 }
 
-/// Passes the progress of a task on to the heartbeat.
+/// Passes the progress of a task to the heartbeat.
 struct ProgressObserver {
     store: StoreHandle,
     task: CallId,

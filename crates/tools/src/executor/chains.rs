@@ -1,4 +1,4 @@
-//! The layers of each tool that was called, built once.
+//! Caches the layers of each tool that was called.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -11,7 +11,7 @@ use crate::catalogue::Entry;
 /// The layers of one tool, outermost first.
 pub(super) type Chain = Arc<[Arc<dyn DynLayer>]>;
 
-/// The chains by the ids of their entries. Entries come and go with live sources, and their chains go with them.
+/// The chains by the id of their entry. When an entry of a changing source is dropped, its chain is dropped later.
 #[derive(Default)]
 pub(super) struct Chains(RwLock<ChainMap>);
 

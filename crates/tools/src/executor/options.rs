@@ -14,24 +14,24 @@ use crate::durable::StoreHandle;
 pub struct ExecutorOptions {
     /// The operator's permission rules.
     pub policy: Policy,
-    /// Removes secrets from outcomes, events and logs.
+    /// The redactor that removes secrets from outcomes, events and logs.
     pub redactor: Redactor,
-    /// Whether the store contains the secrets that the redactor knows. By default it contains placeholders, which are filled in when a
-    /// call is made or a run is resumed.
+    /// Whether the store contains the redactor's secrets in plain text. By default it contains placeholders, which are filled in when a
+    /// call runs or a run is resumed.
     pub store_secrets: bool,
     /// Maximum number of concurrent calls.
     pub concurrency: usize,
-    /// Maximum number of calls that wait for their turn; further calls fail with `rate_limited`.
+    /// Maximum number of calls that wait for a free slot; further calls fail with `rate_limited`.
     pub waiting: usize,
     /// Maximum size of all cached results, in bytes.
     pub cache_bytes: u64,
-    /// Time that a cancelled tool gets to clean up before it is dropped.
+    /// How long a cancelled tool may clean up before it is dropped.
     pub grace: Duration,
-    /// The store of background calls. Without it they are refused.
+    /// The store for background calls and approval requests. Without a store, background calls fail.
     pub store: Option<StoreHandle>,
-    /// Custom layers, outermost first. They are inside the cache and outside the retries, so they see only calls that run.
+    /// Custom layers, outermost first. They run inside the cache and outside the retries, so they only see calls that run.
     pub layers: Vec<Arc<dyn DynLayer>>,
-    /// Values for the tools of all calls, such as a database pool. Tools get them by [`CallContext::extension`].
+    /// Values for the tools of all calls, such as a database pool. Tools read them with [`CallContext::extension`].
     pub extensions: Extensions,
 }
 

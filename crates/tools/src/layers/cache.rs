@@ -1,4 +1,4 @@
-//! The result cache. It is looked up before a call runs, and equal concurrent calls run once.
+//! The cache of results. The executor looks up a call before it runs, and equal concurrent calls run once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::catalogue::{Entry, SourceKey};
 
-/// Calls with equal keys share a result: the tool, its definition, the arguments, and the caller if the cache rule says so.
+/// The key of a cached result: the tool, its definition, the arguments, and the caller if the cache rule requires it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     source: SourceKey,
@@ -24,10 +24,10 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// The key of a call. Arguments that differ only in key order or number format are equal.
+    /// Creates the key of a call. Arguments that differ only in key order or number format are equal.
     #[must_use]
     pub fn new(source: &SourceKey, spec: Digest, arguments: &Value, caller: Option<&Caller>) -> Self {
-        // All runs of a conversation may see the same.
+        // All runs of a conversation share results.
         let caller = caller.map(|caller| caller.clone().run(None));
         Self { source: source.clone(), spec, arguments: canonical(arguments).into(), caller }
     }
@@ -37,10 +37,10 @@ impl CacheKey {
     }
 }
 
-/// Receives the result of a call that runs now; `None` until it ends.
+/// Receives the result of a running call; `None` until the call ends.
 type RunningResult = watch::Receiver<Option<Result<Output, ToolError>>>;
 
-/// Cached results, bounded in size.
+/// Cached results, limited in size.
 pub(crate) struct Cache {
     results: quick_cache::sync::Cache<CacheKey, CachedResult, ByBytes>,
     running: Mutex<HashMap<CacheKey, RunningResult>>,
@@ -64,7 +64,7 @@ impl Weighter<CacheKey, CachedResult> for ByBytes {
     }
 }
 
-/// The approximate memory of a value.
+/// Returns the approximate memory of a value, in bytes.
 fn bytes_of(value: &Value) -> usize {
     let content = match value {
         Value::String(text) => text.len(),
@@ -81,13 +81,13 @@ impl Cache {
         Self { results: quick_cache::sync::Cache::with_weighter(items, bytes, ByBytes), running: Mutex::default() }
     }
 
-    /// The cached result of a call, if there is one that has not expired.
+    /// Returns the cached result of a call, if there is one that has not expired.
     pub(crate) fn lookup(&self, entry: &Entry, call: &ToolCall, cx: &CallContext) -> Option<Output> {
         let rule = entry.spec().rules().cache?;
         self.fresh(&CacheKey::of(entry, rule, call, cx))
     }
 
-    /// The layer that fills the cache, for tools that allow it.
+    /// Returns the layer that fills the cache, or `None` if the tool's results are not cached.
     pub(crate) fn layer(cache: &Arc<Self>, entry: &Entry) -> Option<Arc<dyn DynLayer>> {
         let rule = entry.spec().rules().cache?;
         Some(Arc::new(Fill { cache: cache.clone(), rule, source: entry.source_key().clone() }))
@@ -102,7 +102,8 @@ impl Cache {
         None
     }
 
-    /// Returns a leader if this caller must run the call, or the receiver of the result if another caller runs it.
+    /// Returns a leader if this caller must run the call. Otherwise, returns the receiver of the result that another caller's call will
+    /// have.
     fn lead_or_follow(self: &Arc<Self>, key: &CacheKey) -> Result<Leader, RunningResult> {
         let mut running = self.running.lock();
         if let Some(result) = running.get(key) {
@@ -114,7 +115,7 @@ impl Cache {
     }
 }
 
-/// Runs a call for all callers that wait for it. Dropped without a result, it lets the next caller lead.
+/// Runs a call for all callers that wait for it. If the leader is dropped without a result, the next caller becomes the leader.
 struct Leader {
     cache: Arc<Cache>,
     key: CacheKey,
@@ -126,7 +127,7 @@ impl Leader {
         if let Ok(output) = result {
             self.cache.results.insert(self.key.clone(), CachedResult { output: Arc::new(output.clone()), since: Instant::now(), ttl });
         }
-        // A cancellation and an input request concern this caller only.
+        // A cancellation or an input request concerns only this caller.
         if !matches!(result, Err(error) if error.kind() == ErrorKind::Cancelled || error.input().is_some()) {
             self.sender.send_replace(Some(result.clone()));
         }
@@ -139,7 +140,7 @@ impl Drop for Leader {
     }
 }
 
-/// Runs equal calls once and caches the result.
+/// Runs equal concurrent calls once, and caches the result.
 struct Fill {
     cache: Arc<Cache>,
     rule: CacheRule,

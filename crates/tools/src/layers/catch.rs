@@ -1,4 +1,4 @@
-//! A panic in a tool or a layer fails the call and leaves the process running.
+//! Catches panics: a panic in a tool or a layer fails the call, and the process continues.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -8,13 +8,13 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use helve_core::{CallContext, DynLayer, Next, Output, ToolCall, ToolError};
 
-/// Turns panics into `failed`.
+/// Turns panics into errors of kind `failed`.
 pub(crate) struct Catch {
     who: &'static str,
 }
 
 impl Catch {
-    /// The layer is used twice: around the tool, so that retries and the cache see a failure, and around all other layers.
+    /// Creates the layer. It is used twice: around the tool, so that retries and the cache see a failure, and around all other layers.
     pub(crate) fn layer(who: &'static str) -> Arc<dyn DynLayer> {
         Arc::new(Self { who })
     }
@@ -23,14 +23,14 @@ impl Catch {
 impl DynLayer for Catch {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            // Nothing of the call is used after a panic, so broken invariants cannot leak.
+            // The data of the call is not used after a panic, so broken invariants cannot spread.
             let work = AssertUnwindSafe(async { next.run(call, cx).await });
             work.catch_unwind().await.unwrap_or_else(|panic| Err(panicked(self.who, &*panic)))
         })
     }
 }
 
-/// The error for a panic.
+/// Returns the error for a panic.
 pub(crate) fn panicked(who: &str, panic: &(dyn Any + Send)) -> ToolError {
     let message = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     ToolError::failed(format!("{who} panicked: {}", message.unwrap_or("without a message")))

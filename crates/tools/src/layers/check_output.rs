@@ -1,4 +1,4 @@
-//! Checks results against the output schema of the tool.
+//! Validates results against the output schema of the tool.
 
 use std::sync::Arc;
 
@@ -25,20 +25,20 @@ impl DynLayer for CheckOutput {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
             let output = next.run(call, cx).await?;
-            // A result without data is a string to programs.
+            // Programs read a result without data as a string.
             let text = if output.data.is_null() { Some(json!(output.text)) } else { None };
             if self.schema.is_valid(&output.data) || text.as_ref().is_some_and(|text| self.schema.is_valid(text)) {
                 return Ok(output);
             }
             let data = text.as_ref().unwrap_or(&output.data);
-            // Problems quote parts of the result, so they are computed on a redacted copy.
+            // Problems quote parts of the result, so compute them on a redacted copy.
             let problems = self.schema.problems(&self.redactor.cleaned(data));
             if problems.is_empty() {
-                let message = "the tool's result does not fit its own schema; details are hidden because it contains a secret";
+                let message = "the tool's result does not match its own schema; details are hidden because it contains a secret";
                 return Err(ToolError::new(ErrorKind::InvalidOutput, message));
             }
             let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
-            let message = format!("the tool's result does not fit its own schema: {}", listed.join("; "));
+            let message = format!("the tool's result does not match its own schema: {}", listed.join("; "));
             Err(ToolError::new(ErrorKind::InvalidOutput, message).with("problems", json!(problems)))
         })
     }

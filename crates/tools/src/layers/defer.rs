@@ -1,4 +1,4 @@
-//! Puts background calls into the durable queue.
+//! Puts background calls into the queue of the store.
 
 use helve_core::store::{Consent, NewTask};
 use helve_core::{ApprovalId, CallContext, Caller, ErrorKind, Mode, ToolCall, ToolError};
@@ -6,9 +6,9 @@ use helve_core::{ApprovalId, CallContext, Caller, ErrorKind, Mode, ToolCall, Too
 use crate::durable::StoreHandle;
 use crate::toolkit::{Member, Toolkit};
 
-/// Puts a background call into the queue, and lets an inline call pass. Returns whether the call was accepted into the queue.
+/// Puts a background call into the queue; inline calls pass. Returns whether the call was accepted into the queue.
 ///
-/// Without a store there is no durable queue, so the call is refused rather than lost in a crash.
+/// Without a store, a background call is rejected, because it would be lost if the process crashed.
 pub(crate) async fn defer(
     store: Option<&StoreHandle>,
     toolkit: &Toolkit,
@@ -26,7 +26,7 @@ pub(crate) async fn defer(
         return Err(ToolError::new(ErrorKind::Storage, message).transient(false));
     };
     let (caller, definition) = (toolkit.caller(cx), entry.digest());
-    // A worker runs a call that needs consent only with an approval, or if a person made it directly.
+    // A worker runs a call that needs approval only if a person approved it or made it directly.
     let consent = match approval {
         Some(approval) => Some(Consent::of_approval(approval, call, definition)),
         None => (caller == Caller::default()).then(|| Consent::of_caller(call, definition)),

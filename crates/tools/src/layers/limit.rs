@@ -1,4 +1,4 @@
-//! Limits concurrent calls, of all tools and of one tool, and how many calls wait.
+//! Limits how many calls run concurrently, in total and per tool, and how many calls wait.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -10,18 +10,18 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::catalogue::{Entry, SourceKey};
 
-/// A tool and its limit, independent of the current entry.
+/// The key of a tool and its limit. It stays the same if the entry is rebuilt.
 type ToolKey = (SourceKey, Arc<str>, usize);
 
 /// The limits of an executor, shared by all its calls.
 pub(crate) struct ConcurrencyLimits {
     all: Arc<Slots>,
     waiting: usize,
-    /// The slots of single tools. They outlive rebuilt entries while a call uses them.
+    /// The slots of single tools. Slots survive a rebuilt entry while a call uses them.
     by_tool: Mutex<HashMap<ToolKey, Weak<Slots>>>,
 }
 
-/// Slots for running and for waiting calls.
+/// Slots for running and waiting calls.
 struct Slots {
     running: Semaphore,
     waiting: Semaphore,
@@ -65,7 +65,7 @@ impl Slots {
     }
 }
 
-/// Runs a call when there is a slot for it.
+/// Runs a call when a slot is free.
 pub(crate) struct Limit {
     all: Arc<Slots>,
     of_tool: Option<Arc<Slots>>,
@@ -80,7 +80,7 @@ impl Limit {
 impl DynLayer for Limit {
     fn call<'a>(&'a self, call: &'a ToolCall, cx: &'a CallContext, next: Next<'a>) -> BoxFuture<'a, Result<Output, ToolError>> {
         Box::pin(async move {
-            // The tool's own slot first: a slow tool must not occupy slots that others could use.
+            // Take the tool's own slot first, because a slow tool must not occupy slots that other tools could use.
             let _tool_slot = match &self.of_tool {
                 Some(slots) => Some(slots.enter(cx).await?),
                 None => None,

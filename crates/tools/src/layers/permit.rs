@@ -1,4 +1,4 @@
-//! Decides whether a call may run: at once, after approval, or not at all.
+//! Decides whether a call runs at once, after approval, or never.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use serde_json::Value;
 use crate::catalogue::Entry;
 use crate::toolkit::{Member, Toolkit};
 
-/// Number of used grants that are remembered. The store remembers them across restarts.
+/// Maximum number of used grants to remember. The store remembers them across restarts.
 const REMEMBERED: usize = 65_536;
 
-/// The agent of a queued call that was made neither by an agent nor by a person.
+/// The agent name for a queued call that has neither an agent nor a person's consent.
 const UNKNOWN_AGENT: &str = "(unknown)";
 
-/// The decision about one call.
+/// The result of checking the permission of a call.
 pub(crate) enum PermitState {
     Allow,
     Refuse(ToolError),
@@ -31,11 +31,11 @@ pub(crate) struct Permit {
     policy: RwLock<Arc<Policy>>,
     /// Calls whose approval request was decided.
     calls: Mutex<UsedIds<CallId>>,
-    /// Input requests that were answered.
+    /// Input requests that were decided.
     inputs: Mutex<UsedIds<ApprovalId>>,
 }
 
-/// Ids that were used once. Ids sort by time; anything older than the oldest remembered id counts as used.
+/// Ids that were already used. Ids sort by time, so an id older than the oldest remembered one counts as used.
 struct UsedIds<I> {
     ids: BTreeSet<I>,
     forgotten: Option<I>,
@@ -48,7 +48,7 @@ impl<I> Default for UsedIds<I> {
 }
 
 impl<I: Ord + Copy> UsedIds<I> {
-    /// Adds an id. Returns whether it was unused.
+    /// Adds an id. Returns whether the id was unused.
     fn insert(&mut self, id: I) -> bool {
         if self.forgotten.is_some_and(|forgotten| id <= forgotten) || !self.ids.insert(id) {
             return false;
@@ -65,12 +65,12 @@ impl Permit {
         Self { policy: RwLock::new(Arc::new(policy)), calls: Mutex::default(), inputs: Mutex::default() }
     }
 
-    /// Replaces the rules.
+    /// Replaces the permission rules.
     pub(crate) fn replace(&self, policy: Policy) {
         *self.policy.write() = Arc::new(policy);
     }
 
-    /// The permission of a person's call without arguments.
+    /// Returns the permission for a person who calls the tool without arguments.
     pub(crate) fn usual(&self, entry: &Entry) -> Permission {
         let policy = self.policy.read().clone();
         let (source, arguments) = (entry.source().as_str(), &Value::Null);
@@ -78,10 +78,10 @@ impl Permit {
         policy.decide(entry.spec().rules().permission, &subject).permission
     }
 
-    /// Checks a queued call against the rules again, with or without a person's consent. Rules may have changed since the call was
-    /// accepted; for example, its folder may no longer be trusted.
+    /// Checks a queued call against the rules again, with or without a person's consent. The rules may have changed since the call was
+    /// accepted; for example, the folder may no longer be trusted.
     pub(crate) fn check(&self, member: &Member, agent: Option<&str>, call: &ToolCall, consent: bool) -> Result<(), ToolError> {
-        // Only a person calls without an agent, and a person's call has consent.
+        // Only people call tools without an agent, and a person's call has consent.
         let agent = agent.or((!consent).then_some(UNKNOWN_AGENT));
         let policy = self.policy.read().clone();
         let ruling = policy.decide(member.entry.spec().rules().permission, &subject(member, agent, call));
@@ -93,7 +93,7 @@ impl Permit {
         }
     }
 
-    /// Decides about a call. A grant comes with the digest of the call that was shown to the person.
+    /// Decides about a call. A grant comes with the digest of the call that the person saw.
     pub(crate) fn decide(
         &self,
         toolkit: &Toolkit,
@@ -135,7 +135,7 @@ impl Permit {
         }
     }
 
-    /// The input request of a running call.
+    /// Creates the input request of a running call.
     pub(crate) fn ask_input(&self, call: &ToolCall, entry: &Entry, cx: &CallContext, needed: InputNeeded) -> ApprovalRequest {
         let policy = self.policy.read().clone();
         let mut request = ApprovalRequest::about_input(call.clone(), entry.source(), entry.spec(), cx.caller().clone(), needed);
@@ -143,8 +143,8 @@ impl Permit {
         request
     }
 
-    /// Resumes a call that requested input, once per request. Whether it may run was decided when it started; its tool handles the
-    /// person's response, also a refusal.
+    /// Resumes a call that requested input, once per request. Permission was decided when the call started; the tool handles the person's
+    /// response, including a denial.
     fn resume(&self, shown: Digest, grant: &Grant) -> PermitState {
         let state = grant.given.as_ref().map_or(&Value::Null, |given| &given.state);
         if grant.digest != input_digest(shown, state) {
@@ -157,12 +157,12 @@ impl Permit {
         }
     }
 
-    /// Uses up the decision about a call. A denial is used up too, so that a denied call cannot be approved later.
+    /// Uses up the decision about a call. A denial is also used up, so that a denied call cannot be approved later.
     fn redeem(&self, call: CallId, grant: &Grant) -> PermitState {
         let first = self.calls.lock().insert(call);
         let reason = grant.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         match grant.verdict {
-            Verdict::Deny => refuse(Denial::Denied, format!("the user said no{reason}")),
+            Verdict::Deny => refuse(Denial::Denied, format!("the user denied the call{reason}")),
             Verdict::Expired => refuse(Denial::Expired, "the approval request expired"),
             Verdict::Approve if first => PermitState::Allow,
             Verdict::Approve => refuse(Denial::Policy, "this request was already decided; a decision is valid once"),
@@ -174,12 +174,12 @@ fn refuse(denial: Denial, reason: impl Into<String>) -> PermitState {
     PermitState::Refuse(ToolError::denied(denial, reason))
 }
 
-/// The error of a queued call that needs approval, and how to approve it.
+/// Returns the error message for a queued call that needs approval, with the command that approves it.
 fn unapproved(call: CallId, reason: &str) -> String {
-    format!("the call now needs a person's approval and has none: {reason}. `helve tasks retry {call}` approves and repeats it")
+    format!("the call now needs a person's approval and has none: {reason}. `helve tasks retry {call}` approves and repeats the call")
 }
 
-/// The facts that rules match on.
+/// Returns the properties of a call that rules can match.
 fn subject<'a>(member: &'a Member, agent: Option<&'a str>, call: &'a ToolCall) -> Subject<'a> {
     let entry = &member.entry;
     Subject {

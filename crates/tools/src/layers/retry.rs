@@ -8,7 +8,7 @@ use helve_core::{Backoff, CallContext, DynLayer, Next, Output, Rules, ToolCall, 
 use serde_json::json;
 
 const FIRST_DELAY: Duration = Duration::from_millis(200);
-/// Also the longest delay that a server may ask for. If it asks for more, the model should decide.
+/// Maximum delay before a retry. If a server requests a longer delay, the call fails, and the model decides what to do.
 const LONGEST_DELAY: Duration = Duration::from_secs(20);
 
 /// Retries transient failures.
@@ -17,7 +17,7 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
-    /// `None` if the tool is not idempotent, whatever its rules say.
+    /// Creates the layer. Returns `None` if the tool has no retries or is not idempotent.
     pub(crate) fn layer(rules: &Rules) -> Option<Arc<dyn DynLayer>> {
         (rules.idempotent && rules.retries > 0).then(|| Arc::new(Self { retries: rules.retries }) as Arc<dyn DynLayer>)
     }

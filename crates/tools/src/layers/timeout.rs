@@ -1,4 +1,4 @@
-//! Stops calls on timeout and cancellation: signal, grace period, drop.
+//! Stops calls on timeout and cancellation: signals the tool, waits for the grace period, and drops the call.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl DynLayer for Timeout {
             let inner = cx.clone().with_cancel(stop.clone());
             let mut work = pin!(next.run(call, &inner));
             let error = tokio::select! {
-                // A finished result counts even if time is up, but not if the caller cancelled.
+                // A finished result counts even if the timeout has passed, but not if the caller cancelled the call.
                 biased;
                 result = &mut work => return if cx.is_cancelled() { Err(ToolError::cancelled()) } else { result },
                 () = cx.cancelled() => ToolError::cancelled(),
@@ -37,7 +37,7 @@ impl DynLayer for Timeout {
                 }
             };
             stop.cancel();
-            // A result now comes too late; the tool may only clean up.
+            // A result is ignored from here on; the tool may only clean up.
             let _ = tokio::time::timeout(self.grace, work).await;
             Err(error)
         })

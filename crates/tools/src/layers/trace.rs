@@ -1,4 +1,4 @@
-//! Logs every call, one line at INFO and a span, and makes outcomes; all without secrets.
+//! Creates the outcome of every call and logs it, as one line at INFO and a span. Both are without secrets.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use tracing::{Instrument, Level, Span};
 
 use crate::catalogue::Entry;
 
-/// Maximum length of arguments and results in a log line.
+/// Maximum length of arguments and results in a log line, in characters.
 const SHOWN: usize = 400;
 
-/// Logs calls and makes their outcomes.
+/// Logs calls and creates their outcomes.
 pub(crate) struct Trace {
     redactor: Redactor,
 }
@@ -23,19 +23,19 @@ impl Trace {
         Self { redactor }
     }
 
-    /// The redactor that removes secrets.
+    /// Returns the redactor that removes secrets.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// Makes the outcome of a call, without secrets, and logs it.
+    /// Creates the outcome of a call, without secrets, and logs it.
     pub(crate) fn finish(&self, call: &ToolCall, entry: &Entry, result: Result<Output, ToolError>, started: Instant) -> Outcome {
         self.report(call, entry.name().clone(), Some(entry), result, started)
     }
 
     /// Like [`Self::finish`], but for a tool that does not exist.
     pub(crate) fn unknown(&self, call: &ToolCall, error: ToolError, started: Instant) -> Outcome {
-        // The name is untrusted: it may be long, and contain lines that look like ours. Redact before cutting.
+        // The name is untrusted: it may be long, or contain lines that imitate log lines. Redact before shortening.
         let name = self.redactor.clean(&call.tool).unwrap_or_else(|| call.tool.to_string());
         self.report(call, shorten(&escape_line(&name), 80).into(), None, Err(error), started)
     }

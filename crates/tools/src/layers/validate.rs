@@ -1,4 +1,4 @@
-//! Parses, completes and checks arguments first, so that no person is asked to approve an invalid call.
+//! Validates arguments before a person is asked for approval: coerces them, fills in defaults, and checks them.
 
 use std::panic::AssertUnwindSafe;
 
@@ -15,21 +15,21 @@ pub(crate) fn validate(entry: &Entry, call: &mut ToolCall, redactor: &Redactor) 
     measure(&call.arguments, JsonLimits::ARGUMENTS).map_err(too_much)?;
     let schema = entry.spec().input();
     schema.fit(&mut call.arguments).map_err(|problems| {
-        // Problems quote parts of the arguments, so they are computed on a redacted copy.
+        // Problems quote parts of the arguments, so compute them on a redacted copy.
         let problems = if redactor.cleaned(&call.arguments) == call.arguments {
             problems
         } else {
             schema.fit(&mut redactor.cleaned(&call.arguments)).err().unwrap_or_default()
         };
         if problems.is_empty() {
-            return ToolError::invalid_parameters("the arguments do not fit the schema; details are hidden because they contain a secret");
+            return ToolError::invalid_parameters("the arguments do not match the schema; details contain a secret and are hidden");
         }
         let listed: Vec<_> = problems.iter().map(ToString::to_string).collect();
         ToolError::invalid_parameters(listed.join("; ")).with("problems", json!(problems))
     })?;
-    // Strings that were parsed as JSON may have exceeded the limits.
+    // Strings that were parsed as JSON may have made the arguments exceed the limits.
     measure(&call.arguments, JsonLimits::ARGUMENTS).map_err(too_much)?;
-    // Nothing of the check is used after a panic, so broken invariants cannot leak.
+    // The data of the check is not used after a panic, so broken invariants cannot spread.
     let check = AssertUnwindSafe(|| entry.tool().validate(call));
     std::panic::catch_unwind(check).unwrap_or_else(|panic| Err(panicked("the tool", &*panic)))
 }

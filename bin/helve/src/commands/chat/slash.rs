@@ -1,6 +1,6 @@
 //! Slash commands of the chat.
 
-/// The commands and their descriptions.
+/// The slash commands and their descriptions.
 pub const COMMANDS: [(&str, &str); 8] = [
     ("/help", "list all commands"),
     ("/tools", "list the agent's tools"),
@@ -9,10 +9,10 @@ pub const COMMANDS: [(&str, &str); 8] = [
     ("/cost", "show the tokens and cost of the conversation"),
     ("/save", "save the conversation to a file"),
     ("/new", "start a new conversation"),
-    ("/quit", "leave"),
+    ("/quit", "quit"),
 ];
 
-/// Parses a command and its argument. Returns `None` if the line is a prompt for the model.
+/// Parses a slash command and its argument. Returns `None` if the line is a prompt for the model.
 pub fn parse(line: &str) -> Option<(&str, &str)> {
     let line = line.trim();
     if !line.starts_with('/') || line.starts_with("//") {

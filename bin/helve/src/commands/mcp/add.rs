@@ -1,4 +1,4 @@
-//! `helve mcp add`: writes a server's file, connects the server and shows its tools.
+//! `helve mcp add`: writes a server's file, connects to the server and shows its tools.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,15 +16,14 @@ use crate::failure::Failure;
 use crate::terminal::{self, GOOD, counted, styled};
 use crate::workspace::{Workspace, unless_interrupted};
 
-/// Timeout for connecting a new server: a package manager may have to install it first.
+/// Timeout for connecting to a new server: a package manager may have to install the server first.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// Adds the server and asks about its tools.
+/// Adds the server, and asks whether to approve its tools.
 pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     if command.url.is_none() && command.program.is_empty() {
-        return Err(
-            Failure::usage("a server needs a command or a URL").hint("helve mcp add NAME -- COMMAND…, or helve mcp add NAME --url URL")
-        );
+        return Err(Failure::usage("the server has neither a command nor a URL")
+            .hint("helve mcp add NAME -- COMMAND…, or helve mcp add NAME --url URL"));
     }
     no_secrets(command)?;
     let helve = workspace.helve();
@@ -33,7 +32,7 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
         done(global, &file, 0, false);
         return Err(Failure::new(
             "permission_denied",
-            format_args!("the server `{}` is not connected: the folder is not trusted", command.name),
+            format_args!("Helve does not connect to the server `{}`: the folder is not trusted", command.name),
         )
         .hint("review what the folder would run with `helve trust`, then run `helve mcp approve`"));
     }
@@ -42,7 +41,7 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
     let found = helve.mcp_servers().into_iter().find(|server| server.name == command.name);
     let Some(server) = found.filter(|_| connected.is_ok()) else {
         super::super::show_diagnostics(&workspace.diagnostics());
-        return Err(Failure::new("failed", format_args!("cannot connect the server `{}`, written to {file}", command.name)));
+        return Err(Failure::new("failed", format_args!("added the server `{}` to {file}, but cannot connect to it", command.name)));
     };
     if server.needs_login {
         done(global, &file, 0, false);
@@ -50,8 +49,11 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
             .hint(format!("run `helve mcp login {0}`, then `helve mcp approve {0}`", server.name)));
     }
     if let Some(error) = &server.error {
-        return Err(Failure::new("unreachable", format_args!("cannot connect the server `{}`, written to {file}: {error}", server.name))
-            .hint(format!("edit the file and run `helve mcp list`, or run `helve mcp remove {}`", server.name)));
+        return Err(Failure::new(
+            "unreachable",
+            format_args!("added the server `{}` to {file}, but cannot connect to it: {error}", server.name),
+        )
+        .hint(format!("edit the file and run `helve mcp list`, or run `helve mcp remove {}`", server.name)));
     }
     if !global.json {
         review::show(&server, workspace, false);
@@ -60,12 +62,12 @@ pub fn run(command: &Add, global: &Global, workspace: &Workspace) -> Result<Exit
     if approved {
         helve.approve_mcp(&server)?;
     } else {
-        terminal::note(&format!("Its tools are not approved; `helve mcp approve {}` asks again.", command.name));
+        terminal::note(&format!("The server's tools are not approved; `helve mcp approve {}` asks again.", command.name));
     }
     Ok(done(global, &file, server.offers.len(), approved))
 }
 
-/// Writes the server's file. The command is consent to this server, and to nothing else in the folder.
+/// Writes the server's file, and returns its path. By typing the command, the person trusts this server, and nothing else in the folder.
 fn write(command: &Add, workspace: &Workspace) -> Result<String, Failure> {
     let server = NewServer {
         name: command.name.clone(),
@@ -98,7 +100,7 @@ fn done(global: &Global, file: &str, tools: usize, approved: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Refuses secrets: project files are shared, and secrets belong in the environment.
+/// Rejects secrets in the arguments: project files are shared, and secrets belong in the environment.
 fn no_secrets(command: &Add) -> Result<(), Failure> {
     let is_secret =
         |name: &str| secret::is_secret_variable(&name.replace('-', "_").to_ascii_uppercase()) || name.eq_ignore_ascii_case("authorization");
@@ -118,5 +120,5 @@ fn no_secrets(command: &Add) -> Result<(), Failure> {
 fn read_headers(written: &[String]) -> Result<Vec<(String, String)>, Failure> {
     let read = |header: &String| header.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
     let headers: Option<Vec<_>> = written.iter().map(read).collect();
-    headers.ok_or_else(|| Failure::usage("write a header as `Name: value`"))
+    headers.ok_or_else(|| Failure::usage("invalid --header: write it as `Name: value`"))
 }

@@ -15,11 +15,11 @@ use crate::terminal::language::is_yes;
 use crate::terminal::{self, CAREFUL, FAINT, GOOD, styled};
 use crate::workspace::{Workspace, unless_interrupted};
 
-/// Shows new and changed tools, and asks.
+/// Shows new and changed tools, and asks whether to approve them.
 pub fn run(command: &Approve, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     workspace.settle();
     if let Some(name) = &command.name {
-        // A server that is named may take long to start.
+        // A server that the user named may take long to start.
         let _ = workspace
             .block_on(unless_interrupted(async { tokio::time::timeout(CONNECT_TIMEOUT, workspace.helve().mcp_settled(name)).await }));
     }
@@ -33,7 +33,7 @@ pub fn run(command: &Approve, global: &Global, workspace: &Workspace) -> Result<
         let connecting = (!server.connected).then_some("it is still connecting");
         if let Some(error) = server.error.as_deref().or(connecting) {
             let failure = Failure::new("unreachable", format_args!("the server `{}` is not connected: {error}", server.name))
-                .hint("its tools can be approved once it is connected");
+                .hint("`helve mcp list` shows the state of the servers; approve the tools once the server is connected");
             if command.name.is_some() {
                 return Err(failure);
             }
@@ -108,7 +108,7 @@ pub fn ask(server: &ServerReport, workspace: &Workspace) -> Result<bool, Failure
     }
 }
 
-/// The new and changed tools of a server, as JSON.
+/// Returns the new and changed tools of a server as JSON.
 fn changes(server: &ServerReport, workspace: &Workspace) -> Vec<Value> {
     let others = review::tools_of_others(server, workspace);
     let others: Vec<&str> = others.iter().map(String::as_str).collect();

@@ -23,7 +23,7 @@ const HOME_FILES: [&str; 4] = [
     ".config/Code/User/mcp.json",
 ];
 
-/// Writes a file for each server, without overwriting files.
+/// Writes a file for each server. Never overwrites a file.
 pub fn run(command: &Import, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let root = workspace.report().root.clone();
     let file = match &command.file {
@@ -36,7 +36,7 @@ pub fn run(command: &Import, global: &Global, workspace: &Workspace) -> Result<E
     let is_named = |name: &str| command.names.is_empty() || command.names.iter().any(|wanted| wanted == name);
     let known = |name: &String| found.iter().flatten().any(|imported| imported.server.name == *name);
     if let Some(missing) = command.names.iter().find(|name| !known(name)) {
-        return Err(Failure::new("not_found", format_args!("there is no server `{missing}` in {}", file.display())));
+        return Err(Failure::new("not_found", format_args!("there is no MCP server `{missing}` in {}", file.display())));
     }
     let mut results: Vec<ImportResult> = Vec::new();
     for imported in found {
@@ -55,10 +55,10 @@ pub fn run(command: &Import, global: &Global, workspace: &Workspace) -> Result<E
     Ok(if results.iter().any(|result| result.written.is_err()) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// One server of the file.
+/// The result of importing one server.
 struct ImportResult {
     name: String,
-    /// The file that was written, or why none was.
+    /// The path of the file that was written, or an error message.
     written: Result<String, String>,
     notes: Vec<String>,
 }
@@ -90,12 +90,12 @@ fn find_file(root: &Path) -> Result<PathBuf, Failure> {
     let found: Vec<PathBuf> = own.chain(of_home).filter(|path| path.is_file()).collect();
     match found.as_slice() {
         [only] => Ok(only.clone()),
-        [] => {
-            Err(Failure::new("not_found", "no file of Claude Desktop, Cursor or VS Code was found").hint("name it: helve mcp import FILE"))
-        }
+        [] => Err(Failure::new("not_found", "found no file with MCP servers of Claude Desktop, Cursor or VS Code")
+            .hint("name the file: helve mcp import FILE")),
         several => {
             let list: Vec<String> = several.iter().map(|path| path.display().to_string()).collect();
-            Err(Failure::usage("several files with servers were found").hint(format!("name one: {}", list.join(", "))))
+            Err(Failure::usage("found several files with MCP servers")
+                .hint(format!("name one with `helve mcp import FILE`: {}", list.join(", "))))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `helve mcp list`: MCP servers and their state.
+//! `helve mcp list`: lists MCP servers and their state.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::terminal::table::{Cell, Table};
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG};
 use crate::workspace::Workspace;
 
-/// Lists all servers.
+/// Lists all MCP servers.
 pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     let diagnostics = workspace.diagnostics();
     let servers = workspace.helve().mcp_servers();
@@ -47,7 +47,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One server as JSON.
+/// Returns one server as JSON.
 pub fn describe(server: &ServerReport) -> Value {
     let tools: Vec<Value> =
         server.offers.iter().map(|offer| json!({"name": offer.name, "digest": offer.digest, "approved": offer.pinned.is_same()})).collect();

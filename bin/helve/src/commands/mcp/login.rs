@@ -1,4 +1,4 @@
-//! `helve mcp login`: logs in to a server with the browser.
+//! `helve mcp login`: logs in to an MCP server with the browser, or logs out.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -44,14 +44,14 @@ fn say(global: &Global, server: &str, done: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Opens the browser and prints the link, for people whose browser runs elsewhere.
+/// A browser that also prints the link, for people whose browser runs on another machine.
 struct LinkAndBrowser;
 
 impl Browser for LinkAndBrowser {
     fn open<'a>(&'a self, url: &'a Url) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             terminal::note("Open this link to log in, if your browser does not open it:");
-            // The link holds no secret that outlives the login.
+            // The link contains no secret that outlives the login.
             terminal::note_exactly(&format!("  {}", styled(STRONG, url.as_str())));
             if let Err(why) = SystemBrowser.open(url).await {
                 terminal::note(&format!("(cannot open the browser: {why})"));

@@ -1,4 +1,4 @@
-//! `helve mcp remove`: removes a server.
+//! `helve mcp remove`: removes an MCP server.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ pub fn run(command: &Remove, global: &Global, workspace: &Workspace) -> Result<E
     let storage = |error: &dyn std::fmt::Display| Failure::new("storage", error);
     let Some(file) = workspace.block_on(helve.remove_mcp(name)).map_err(|error| storage(&error))? else {
         let names = helve.mcp_names();
-        let otherwise = "`helve mcp list` lists servers; delete a file that cannot be read by hand";
+        let otherwise = "`helve mcp list` lists servers; delete an invalid file by hand";
         return Err(Failure::new("not_found", format_args!("there is no MCP server `{}`", printable::escape_line(name))).suggest(
             name,
             names.iter().map(String::as_str),

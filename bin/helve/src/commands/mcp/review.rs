@@ -1,4 +1,4 @@
-//! Shows the tools of a server for review: new tools, and the differences of changed ones.
+//! Shows the tools of a server for review: new tools, and the differences of changed tools.
 
 use helve::internal::printable;
 use helve::mcp::{Offer, PinStatus, ServerReport, inspect};
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::terminal::{self, BAD, CAREFUL, FAINT, GOOD, STRONG, styled};
 use crate::workspace::Workspace;
 
-/// Maximum length of a text in the summary.
+/// Maximum length of a text in the summary, in characters.
 const SUMMARY: usize = 300;
-/// Maximum length of a text that is shown in full.
+/// Maximum length of a text that is shown in full, in characters.
 const FULL: usize = 100_000;
 
-/// Shows the tools of a server that await approval: a summary, or everything.
+/// Shows the tools of a server that are not approved: a summary, or complete definitions with `everything`.
 pub fn show(server: &ServerReport, workspace: &Workspace, everything: bool) {
     let most = if everything { FULL } else { SUMMARY };
     let title = server.server.as_deref().map(|name| format!(", reported name {}", printable::escape_line(name))).unwrap_or_default();
@@ -27,7 +27,7 @@ pub fn show(server: &ServerReport, workspace: &Workspace, everything: bool) {
             PinStatus::Changed { instructions, .. } => instructions.as_deref(),
             _ => None,
         });
-        // Changes are shown in full: a small one may matter.
+        // Changes are shown in full, because a small change may matter.
         let most = if was.is_some() { FULL } else { most };
         if let Some(was) = was {
             terminal::note_exactly(&format!("  {}", styled(BAD, &format!("- instructions: {}", indented(was, most)))));
@@ -46,7 +46,7 @@ pub fn show(server: &ServerReport, workspace: &Workspace, everything: bool) {
             }
             PinStatus::Changed { was, .. } => {
                 terminal::note_exactly(&format!("  {} {name}", styled(CAREFUL, "changed")));
-                // Changes are shown in full: a small one may matter.
+                // Changes are shown in full, because a small change may matter.
                 for line in difference(was, &offer.definition) {
                     terminal::note_exactly(&format!("      {line}"));
                 }
@@ -70,14 +70,14 @@ pub fn show(server: &ServerReport, workspace: &Workspace, everything: bool) {
     }
 }
 
-/// The names of tools from other sources.
+/// Returns the names of tools from other sources.
 pub fn tools_of_others(server: &ServerReport, workspace: &Workspace) -> Vec<String> {
     let own = format!("mcp:{}", server.name);
     let entries = workspace.helve().catalogue().list();
     entries.iter().filter(|entry| entry.source().as_str() != own).map(|entry| entry.name().to_string()).collect()
 }
 
-/// The names of a tool's arguments, optional ones with a `?`, and its annotations.
+/// Returns the names of a tool's arguments, optional ones with a `?`, and its annotations.
 fn arguments(definition: &Value) -> String {
     let properties = definition.pointer("/inputSchema/properties").and_then(Value::as_object);
     let required = definition.pointer("/inputSchema/required").and_then(Value::as_array);
@@ -100,7 +100,7 @@ fn flags(value: &Value, others: &[&str]) {
     }
 }
 
-/// The fields of a definition except its name, as text.
+/// Returns the fields of a definition except its name, as text.
 fn fields(definition: &Value) -> Vec<(String, String)> {
     let fields = definition.as_object().into_iter().flatten().filter(|(name, _)| *name != "name");
     fields.map(|(name, value)| (printable::escape_line(name), value.as_str().map_or_else(|| value.to_string(), str::to_owned))).collect()
@@ -110,7 +110,7 @@ fn indented(text: &str, most: usize) -> String {
     printable::shorten(&printable::escape(text), most).lines().collect::<Vec<_>>().join("\n        ")
 }
 
-/// The differences, field by field.
+/// Returns the differences between two definitions, field by field.
 fn difference(was: &Value, is: &Value) -> Vec<String> {
     let (was, is) = (fields(was), fields(is));
     let of = |fields: &[(String, String)], name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());

@@ -21,25 +21,25 @@ use crate::workspace::{Workspace, unless_interrupted};
 const TOKEN: &str = "HELVE_MCP_TOKEN";
 /// Maximum number of concurrent background calls.
 const WORKERS: usize = 4;
-/// Timeout for connecting servers before tools without approval are reported.
+/// Time that servers have to connect before Helve reports tools that are not approved.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves until Ctrl-C, or until the client on stdio disconnects.
 pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let helve = workspace.helve();
     let report = helve.project().unwrap_or_default();
-    // Diagnostics of servers are reported once they had time to connect.
+    // Diagnostics of servers are reported once the servers have had time to connect.
     let in_files = report.diagnostics.iter().filter(|diagnostic| diagnostic.file.is_some());
     show_diagnostics(&in_files.cloned().collect::<Vec<_>>());
     if command.gateway {
         // The capabilities of a gateway depend on its servers, and are sent once, at initialization.
         workspace.settle();
     }
-    // Without a store, only calls that need approval are refused.
+    // Without a store, calls that need approval are denied; all others run.
     let store = match workspace.store(global) {
         Ok(store) => Some(store),
         Err(failure) => {
-            tracing::warn!(?failure, "no store: calls that need approval are refused");
+            tracing::warn!(?failure, "no store: calls that need approval are denied");
             None
         }
     };
@@ -83,14 +83,14 @@ pub fn run(command: &Serve, global: &Global, workspace: &Workspace) -> Result<Ex
     })
 }
 
-/// Reports tools without approval, once the servers had time to connect.
+/// Reports tools that are not approved, once the servers have had time to connect.
 async fn report_withheld(workspace: &Workspace) {
     let _ = tokio::time::timeout(CONNECT_TIMEOUT, workspace.helve().catalogue().settled()).await;
     show_withheld(workspace);
     std::future::pending::<()>().await;
 }
 
-/// Serves on stdio or HTTP until it is stopped.
+/// Serves on stdio or HTTP until `stop` is cancelled.
 async fn serve(server: &Server, command: &Serve, has_token: bool, stop: &CancellationToken) -> Result<(), Failure> {
     let Some(address) = &command.http else {
         let result = server.stdio(tokio::io::stdin(), tokio::io::stdout(), stop.clone()).await;
@@ -102,7 +102,7 @@ async fn serve(server: &Server, command: &Serve, has_token: bool, stop: &Cancell
     server.listen(listener, stop.clone()).await.map_err(|error| Failure::new("unreachable", error))
 }
 
-/// Listens on an address. Requires a token unless it is a loopback address.
+/// Listens on an address. Requires a token unless the address is a loopback address.
 async fn listen(address: &str, has_token: bool) -> Result<TcpListener, Failure> {
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::usage(format_args!("`{address}` is not an address: {error}")).hint("write HOST:PORT, such as 127.0.0.1:8931")

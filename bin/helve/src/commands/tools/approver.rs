@@ -1,4 +1,4 @@
-//! Decides about a single call: asks the person who made it, and shows how long the call has been running.
+//! Decides the approval request of a single call: asks the person who made the call, and shows how long the call has been running.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::terminal;
 /// Delay before the progress line appears.
 const SOON: Duration = Duration::from_secs(1);
 
-/// The person who made the call.
+/// The approver of `helve tools call`: the person who typed the command.
 pub struct CallApprover {
     /// Whether the call was approved with `--yes`.
     yes: bool,
@@ -41,7 +41,7 @@ impl CallApprover {
         }
     }
 
-    /// Removes the progress line and restarts its clock: the time that a person takes does not count.
+    /// Removes the progress line and restarts its clock, because the time that a person takes does not count.
     pub fn clear_progress(&self) {
         let mut progress = self.progress.lock();
         if progress.shown {
@@ -56,7 +56,7 @@ impl CallApprover {
             Some(needed) if terminal::can_ask() => input_prompt::ask(&request.tool, needed, &mut read),
             Some(_) => {
                 let reason = printable::escape_line(&request.reason);
-                terminal::note_faintly(&format!("not a terminal, so the tool gets no input: {reason}"));
+                terminal::note_faintly(&format!("no terminal to ask on, so the input request is declined: {reason}"));
                 Decision::Deny { reason: None }
             }
             None if self.yes => Decision::Approve,

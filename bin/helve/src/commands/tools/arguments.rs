@@ -1,4 +1,4 @@
-//! Arguments on the command line: a JSON object, `key=value` pairs, or JSON on stdin.
+//! Parses the arguments of a call: a JSON object, `key=value` pairs, or JSON on stdin.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 
-/// Reads the arguments of a call. Values of pairs are strings, converted by the tool's schema.
+/// Reads the arguments of a call. Values of pairs are strings; the executor converts them to the types in the tool's schema.
 pub fn read(words: &[String]) -> Result<Value, Failure> {
     match words {
         [] => Ok(Value::Object(Map::new())),
@@ -41,7 +41,7 @@ fn read_pairs(pairs: &[String]) -> Result<Value, Failure> {
                 .hint("write arguments as key=value, or as one JSON object in quotes"));
         };
         if arguments.insert(key.to_owned(), value.into()).is_some() {
-            return Err(Failure::usage(format_args!("the argument `{key}` is given twice")));
+            return Err(Failure::usage(format_args!("duplicate argument `{key}`")));
         }
     }
     Ok(Value::Object(arguments))

@@ -1,4 +1,4 @@
-//! `helve tools call`: makes one call through all layers.
+//! `helve tools call`: runs one call through all layers.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -51,16 +51,16 @@ pub fn run(command: &Call, global: &Global, workspace: &Workspace) -> Result<Exi
     Ok(show(&outcome, global, workspace.helve()))
 }
 
-/// Tells what the call of an untrusted tool does: the person's call is consent to it.
+/// Prints what a call to an untrusted tool does. By typing the command, the person consents to the call.
 fn note_untrusted(entry: &Entry, report: &ProjectReport) {
     let file = entry.spec().origin().location.as_deref().filter(|file| report.waiting.contains(*file));
     if let Some(capability) = report.capabilities.iter().find(|capability| file == Some(&*capability.file)) {
-        let what = format!("this tool is not trusted; this call: {}", printable::escape_line(&capability.what));
+        let what = format!("warning: the tool is not trusted; your call runs it anyway: {}", printable::escape_line(&capability.what));
         terminal::note_exactly(&styled(FAINT, &what));
     }
 }
 
-/// Makes the call, shows its progress, and cancels it on Ctrl-C.
+/// Runs the call, shows its progress, and cancels it on Ctrl-C.
 async fn watch(call: ToolCall, yes: bool, helve: &Helve) -> CallState {
     let (toolkit, cx, name) = (helve.toolkit(), CallContext::default(), printable::escape(&call.tool));
     let approver = CallApprover::new(yes, helve.redactor());
@@ -79,17 +79,20 @@ async fn watch(call: ToolCall, yes: bool, helve: &Helve) -> CallState {
     }
 }
 
-/// Stores a request because there is no terminal to ask on.
+/// Stores the approval request, because there is no terminal to ask on.
 fn store_request(request: ApprovalRequest, global: &Global, workspace: &Workspace) -> Result<Outcome, Failure> {
     let id = request.id;
     workspace.store(global)?;
     let stored = workspace.block_on(workspace.helve().ask_later(request));
     let outcome = stored.map_err(|error| Failure::new(error.kind().name(), error.message()))?;
-    terminal::note_faintly(&format!("not a terminal, so the call waits for approval; decide with: helve approvals approve|deny {id}"));
+    terminal::note_faintly(&format!(
+        "no terminal to ask on, so the call waits for approval:\n  approve: helve approvals approve {id}\n  \
+         deny:    helve approvals deny {id}"
+    ));
     Ok(outcome)
 }
 
-/// Waits until a background call ends, and runs it here unless another worker does.
+/// Waits until a background call ends. Runs the call in this process unless another worker does.
 async fn wait(outcome: &Outcome, store: &StoreHandle, helve: &Helve) -> Result<Outcome, Failure> {
     let stop = CancellationToken::new();
     let _end = stop.clone().drop_guard();
@@ -108,8 +111,8 @@ async fn wait(outcome: &Outcome, store: &StoreHandle, helve: &Helve) -> Result<O
                     work.await;
                 }
                 let next = match outcome.status {
-                    Status::Waiting(id) => format!("helve approvals approve|deny {id}"),
-                    _ => format!("helve tasks show|cancel {}", outcome.call_id),
+                    Status::Waiting(id) => format!("decide with `helve approvals approve {id}` or `helve approvals deny {id}`"),
+                    _ => format!("see `helve tasks show {id}`; stop it with `helve tasks cancel {id}`", id = outcome.call_id),
                 };
                 return Err(Failure::interrupted("stopped waiting; the call stays in the store").hint(next));
             }
@@ -153,7 +156,7 @@ fn show_to_person(outcome: &Outcome, helve: &Helve) {
     }
 }
 
-/// A hint for errors that do not come from the tool itself.
+/// Returns a hint for errors that do not come from the tool itself.
 fn hint(kind: ErrorKind, tool: &str, helve: &Helve) -> Option<String> {
     match kind {
         ErrorKind::UnknownTool => {
@@ -161,7 +164,7 @@ fn hint(kind: ErrorKind, tool: &str, helve: &Helve) -> Option<String> {
             Some(missing.unwrap_or_else(|| "`helve tools` lists all tools".to_owned()))
         }
         ErrorKind::InvalidParameters => Some(format!("`helve tools show {tool}` describes the arguments")),
-        ErrorKind::InvalidOutput => Some("the result does not match the tool's output schema; report it to the tool's author".to_owned()),
+        ErrorKind::InvalidOutput => Some("the result does not match the tool's output schema; report this to the tool's author".to_owned()),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use crate::commands::in_colour;
 use crate::terminal::{self, GOOD, counted, styled};
 use crate::workspace::Workspace;
 
-/// Prints every diagnostic. Fails on errors, not on warnings.
+/// Prints every diagnostic. Returns a failure if there are errors.
 pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     let report = workspace.report();
     let errors = report.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();

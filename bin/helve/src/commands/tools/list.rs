@@ -39,7 +39,7 @@ pub fn run(global: &Global, workspace: &Workspace) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One tool as JSON.
+/// Returns one tool as JSON.
 pub fn describe(entry: &Entry, helve: &Helve) -> Value {
     let spec = entry.spec();
     json!({

@@ -1,4 +1,4 @@
-//! `helve tools show`: describes one tool for callers.
+//! `helve tools show`: describes one tool.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::terminal::{self, FAINT, STRONG, styled};
 use crate::workspace::Workspace;
 
-/// Describes one tool.
+/// Prints the description of one tool.
 pub fn run(name: &str, global: &Global, workspace: &Workspace) -> Result<ExitCode, Failure> {
     let entry = super::find(name, workspace)?;
     if global.json {
@@ -88,7 +88,7 @@ fn is_required(schema: &Value, name: &str) -> bool {
     schema.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|required| required == name))
 }
 
-/// The type of a parameter, or its allowed values.
+/// Returns the type of a parameter, or its allowed values.
 fn kind(parameter: &Value) -> String {
     if let Some(options) = parameter.get("enum").and_then(Value::as_array) {
         return printable::escape_line(&options.iter().map(Value::to_string).collect::<Vec<_>>().join(" | "));
@@ -106,7 +106,7 @@ fn kind(parameter: &Value) -> String {
     }
 }
 
-/// An example call with the required parameters.
+/// Returns an example command with the required parameters.
 fn example(entry: &Entry) -> String {
     let schema = entry.spec().input().value();
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();

@@ -10,16 +10,16 @@ use rustyline::{Context, Helper};
 
 use crate::terminal::{FAINT, cut, styled};
 
-/// Maximum width of a hint.
+/// Maximum width of a hint, in columns.
 const HINT: usize = 60;
 
-/// The commands that are completed.
+/// The commands that the editor completes.
 pub struct Commands {
     /// Names with their slash, and descriptions.
     list: Vec<(String, String)>,
 }
 
-/// The hint behind the cursor.
+/// The hint after the cursor.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CommandHint {
     shown: String,
@@ -28,13 +28,13 @@ pub struct CommandHint {
 }
 
 impl Commands {
-    /// Commands from names, with or without a slash, and descriptions.
+    /// Creates the list from names, with or without a slash, and descriptions.
     pub fn new(commands: &[(&str, &str)]) -> Self {
         let list = commands.iter().map(|(name, does)| (format!("/{}", name.trim_start_matches('/')), (*does).to_owned()));
         Self { list: list.collect() }
     }
 
-    /// The commands that start with `start`; empty if it is not a command.
+    /// Returns the commands that start with `start`; none if `start` has no slash.
     fn matching(&self, start: &str) -> Vec<&(String, String)> {
         if !start.starts_with('/') || start.contains(char::is_whitespace) {
             return Vec::new();

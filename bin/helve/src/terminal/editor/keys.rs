@@ -1,4 +1,4 @@
-//! Key bindings that differ from a shell's: Alt-Enter and Ctrl-J insert a newline, and Ctrl-C clears the line.
+//! Key bindings that differ from those of a shell: Alt-Enter and Ctrl-J insert a newline, and Ctrl-C clears the line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ pub fn bind<H: Helper, I: History>(editor: &mut rustyline::Editor<H, I>, cleared
     editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(Interrupt(cleared.clone()))));
 }
 
-/// Ctrl-C: clears the line; on an empty line it interrupts as usual.
+/// The handler of Ctrl-C: clears the line, or interrupts as usual if the line is empty.
 struct Interrupt(Arc<AtomicBool>);
 
 impl ConditionalEventHandler for Interrupt {

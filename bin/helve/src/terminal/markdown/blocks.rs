@@ -1,4 +1,4 @@
-//! Renders blocks line by line: which block a line belongs to, and its prefix on the terminal.
+//! Renders blocks line by line: decides which block a line belongs to, and its prefix on the terminal.
 
 use anstyle::Style;
 
@@ -10,10 +10,10 @@ use crate::terminal::{FAINT, STRONG, styled};
 
 /// Maximum number of list items that start on the same line.
 const MAX_NESTING: usize = 16;
-/// Maximum width of a horizontal rule.
+/// Maximum width of a horizontal rule, in columns.
 const MAX_RULE: usize = 60;
 
-/// Renders Markdown whose harmful characters are escaped.
+/// A renderer of Markdown blocks. Its input must be escaped already.
 #[derive(Debug)]
 pub struct BlockRenderer {
     width: usize,
@@ -24,9 +24,9 @@ pub struct BlockRenderer {
     items: Vec<Item>,
     /// Depth of quotes of the current line.
     quotes: usize,
-    /// Depth of quotes of the blank lines since the last text.
+    /// Depth of quotes of the blank lines after the last text.
     blank: Option<usize>,
-    /// Whether anything was rendered.
+    /// Whether any text has been rendered.
     begun: bool,
     table: TableState,
 }
@@ -34,7 +34,7 @@ pub struct BlockRenderer {
 /// The position in the current line.
 #[derive(Debug)]
 enum Line {
-    /// At the start, held back until its kind is known. `inside`: it follows the marker of a list item.
+    /// At the start of a line, which is buffered until its kind is known. `inside`: the text follows the marker of a list item.
     Start { held: String, inside: bool, column: usize },
     /// In wrapped text.
     Text,
@@ -55,9 +55,9 @@ struct Block {
 /// An item of a list.
 #[derive(Debug)]
 struct Item {
-    /// Column of its marker in the text.
+    /// Column of the item's marker in the text.
     indent: usize,
-    /// Column of its content on the terminal.
+    /// Column of the item's content on the terminal.
     content: usize,
 }
 
@@ -66,13 +66,13 @@ struct Item {
 enum TableState {
     #[default]
     None,
-    /// One row, which becomes the heading if a row of dashes follows.
+    /// A single row, which becomes the heading if a row of dashes follows.
     Heading(String),
     Table(Table),
 }
 
 impl BlockRenderer {
-    /// A renderer for a terminal of this width.
+    /// Creates a renderer for a terminal of this width, in columns.
     pub fn new(width: usize) -> Self {
         Self {
             width,
@@ -102,7 +102,7 @@ impl BlockRenderer {
         }
     }
 
-    /// Returns what can be printed now.
+    /// Takes the output that can be printed now.
     pub fn take(&mut self) -> String {
         self.wrap.take()
     }
@@ -139,7 +139,7 @@ impl BlockRenderer {
         self.end_table();
     }
 
-    /// Opens a block once the start of the line is decided.
+    /// Opens a block once the kind of the line is decided.
     fn decide(&mut self, ended: bool) {
         match &mut self.line {
             Line::Start { held, inside, column } => {
@@ -160,7 +160,7 @@ impl BlockRenderer {
         }
     }
 
-    /// Opens the block that a line starts. `inside`: it follows the marker of a list item.
+    /// Opens the block that a line starts. `inside`: the line follows the marker of a list item.
     fn open(&mut self, start: LineStart, held: &str, inside: bool, ended: bool) {
         let content = &held[start.content..];
         if !inside {
@@ -220,7 +220,7 @@ impl BlockRenderer {
         self.decide(ended);
     }
 
-    /// The prefix of a list item: the current prefix and its marker.
+    /// Returns the prefix of a list item: the current prefix and the item's marker.
     fn mark(&self, marker: &str, before: &Prefix) -> Prefix {
         let length = marker.chars().count() + 1;
         Prefix {
@@ -290,14 +290,14 @@ impl BlockRenderer {
         }
     }
 
-    /// Renders a held row as text.
+    /// Renders a buffered row as text.
     fn text_line(&mut self, text: &str) {
         text.chars().for_each(|character| self.inline.push(character, &mut self.wrap));
         self.inline.end_line(&mut self.wrap);
         self.wrap.end_line();
     }
 
-    /// Renders lines that are laid out already.
+    /// Renders lines that need no wrapping.
     fn whole_lines(&mut self, lines: &[String]) {
         let prefix = self.wrap.prefix().rest.clone();
         for line in lines {
@@ -318,7 +318,7 @@ impl BlockRenderer {
         bars(self.quotes)
     }
 
-    /// The prefix of a line: the bars of its quotes, and the indentation of its list item or its own.
+    /// Returns the prefix of a line: the bars of its quotes, and the indentation of its list item or of the line itself.
     fn prefix(&self, indent: usize, own: bool) -> Prefix {
         let bars = self.bars();
         let space = match self.items.last() {

@@ -1,6 +1,6 @@
-//! Inline markup: emphasis, code and links, decided with one character of lookahead.
+//! Renders inline markup (emphasis, code and links) with one character of lookahead.
 //!
-//! An opening marker takes effect at once: waiting for the closing one would hold the text back. Open emphasis ends with its
+//! An opening marker takes effect at once: waiting for the closing marker would delay the text. Open emphasis ends with its
 //! paragraph; code and links end with their line.
 
 use anstyle::{AnsiColor, Style};
@@ -10,9 +10,9 @@ use crate::terminal::FAINT;
 
 /// Style of inline code.
 const CODE: Style = AnsiColor::Cyan.on_default();
-/// Maximum length of a link's text.
+/// Maximum length of a link's text, in bytes.
 const MAX_LINK_TEXT: usize = 400;
-/// Maximum length of a link's address.
+/// Maximum length of a link's URL, in bytes.
 const MAX_ADDRESS: usize = 2_000;
 
 /// The inline state of a paragraph.
@@ -24,11 +24,11 @@ pub struct Inline {
     struck: bool,
     /// Number of backticks that close the open code.
     code: Option<usize>,
-    /// Whether the text of a link is rendered.
+    /// Whether the renderer is inside the text of a link.
     linked: bool,
-    /// Whether the text was searched for links before.
+    /// Whether the current text has already been searched for links.
     no_links: bool,
-    /// The character before what is undecided.
+    /// The character before the undecided markers.
     before: Option<char>,
     /// Repeated markers whose meaning the next character decides.
     run: Option<(char, usize)>,
@@ -40,10 +40,10 @@ pub struct Inline {
 struct PendingLink {
     image: bool,
     text: String,
-    /// Whether the text is complete, so that an address should follow.
+    /// Whether the text of the link is complete, so that its URL should follow.
     closed: bool,
     address: Option<String>,
-    /// Number of open parentheses in the address.
+    /// Number of open parentheses in the URL.
     depth: usize,
 }
 
@@ -75,7 +75,7 @@ impl Inline {
         }
     }
 
-    /// Ends the line; emphasis may continue on the next one.
+    /// Ends the line. Emphasis may continue on the next line.
     pub fn end_line(&mut self, out: &mut LineWrapper) {
         if let Some(link) = self.link.take() {
             self.release(link, out);
@@ -112,7 +112,7 @@ impl Inline {
         style
     }
 
-    /// Decides the meaning of markers before the next character, which is `None` at the end of a line. Returns whether that
+    /// Decides the meaning of the pending markers from the next character, which is `None` at the end of a line. Returns whether that
     /// character is consumed.
     fn resolve(&mut self, marker: char, count: usize, next: Option<char>, out: &mut LineWrapper) -> bool {
         match (marker, next) {
@@ -218,7 +218,7 @@ impl Inline {
         self.push(character, out);
     }
 
-    /// Renders a pending link that is not one as text.
+    /// Renders a pending link as text, because it is not a link.
     fn release(&mut self, link: PendingLink, out: &mut LineWrapper) {
         if link.image {
             self.write('!', out);
@@ -237,7 +237,7 @@ impl Inline {
         }
     }
 
-    /// Renders the text of a link, and its address in faint style.
+    /// Renders the text of a link, and its URL in faint style.
     fn show(&mut self, link: &PendingLink, out: &mut LineWrapper) {
         let address = link.address.as_deref().unwrap_or_default();
         let address = address.split_whitespace().next().unwrap_or_default().trim_matches(['<', '>']);

@@ -1,8 +1,8 @@
-//! Recognizes the kind of a line from as few of its first characters as possible.
+//! Recognises the kind of a line from as few of its first characters as possible.
 
-/// Maximum number of bytes of a line that are held back before it counts as text.
+/// Maximum number of bytes of a line to buffer before the line counts as text.
 const MAX_HELD: usize = 256;
-/// Maximum number of bytes of a table row that are held back.
+/// Maximum number of bytes of a table row to buffer.
 const MAX_HELD_ROW: usize = 16_384;
 /// Maximum depth of quotes.
 const MAX_QUOTES: usize = 8;
@@ -23,14 +23,14 @@ pub struct LineStart {
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineKind {
     Blank,
-    /// With its level.
+    /// A heading, with its level.
     Heading(usize),
-    /// A list item, with its marker as it is displayed.
+    /// A list item, with its marker as the terminal shows it.
     Item(String),
     /// The start of a code block.
     Fence(Fence),
     Rule,
-    /// A row of what may be a table; always a whole line.
+    /// A line that may be a row of a table; always a complete line.
     Row,
     Text,
 }
@@ -40,12 +40,12 @@ pub enum LineKind {
 pub struct Fence {
     mark: char,
     count: usize,
-    /// The info string, such as the language.
+    /// The info string of the code fence, such as `rust`.
     pub info: String,
 }
 
-/// Recognizes the start of a line. Returns `None` while it is undecided. `ended`: the line is complete. `inside`: the line
-/// follows the marker of a list item.
+/// Recognises the start of a line. Returns `None` while the kind of the line is undecided. `ended`: the line is complete. `inside`: the
+/// line follows the marker of a list item.
 pub fn start(line: &str, ended: bool, inside: bool) -> Option<LineStart> {
     let (quotes, after) = if inside { (0, 0) } else { quotes(line, MAX_QUOTES) };
     let (indent, block) = indent(line, after);
@@ -58,18 +58,18 @@ pub fn start(line: &str, ended: bool, inside: bool) -> Option<LineStart> {
     Some(LineStart { quotes, indent, kind, content })
 }
 
-/// A line in a code block.
+/// The kind of a line in a code block.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CodeLine {
-    /// Code, which starts at this byte offset.
+    /// A line of code, which starts at this byte offset.
     Code(usize),
     /// The closing fence.
     Close,
-    /// The end of the quote around the block, which ends the block.
+    /// A line outside the quote around the block, which ends the block.
     Left,
 }
 
-/// Recognizes a line in a code block whose opening fence has this depth of quotes and this indentation.
+/// Recognises a line in a code block whose opening fence has this depth of quotes and this indentation.
 pub fn inside(line: &str, ended: bool, fence: &Fence, quotes: usize, indent: usize) -> Option<CodeLine> {
     let (found, after) = self::quotes(line, quotes);
     if found < quotes {
@@ -89,7 +89,7 @@ pub fn inside(line: &str, ended: bool, fence: &Fence, quotes: usize, indent: usi
     }
 }
 
-/// The number of quote markers at the start of a line, and the byte offset of their end.
+/// Returns the number of quote markers at the start of a line, and the byte offset of their end.
 fn quotes(line: &str, most: usize) -> (usize, usize) {
     let (mut count, mut end) = (0, 0);
     while count < most {
@@ -105,7 +105,7 @@ fn quotes(line: &str, most: usize) -> (usize, usize) {
     (count, end)
 }
 
-/// The columns of indentation from a byte offset on, and the byte offset of their end.
+/// Returns the columns of indentation from a byte offset on, and the byte offset of their end.
 fn indent(line: &str, from: usize) -> (usize, usize) {
     let mut columns = 0;
     for (offset, character) in line[from..].char_indices() {
@@ -118,7 +118,7 @@ fn indent(line: &str, from: usize) -> (usize, usize) {
     (columns, line.len())
 }
 
-/// The kind of a line, and the length of its marker.
+/// Returns the kind of a line, and the length of its marker in bytes.
 fn kind(rest: &str, ended: bool) -> Option<(LineKind, usize)> {
     let text = Some((LineKind::Text, 0));
     let Some(first) = rest.chars().next() else { return ended.then_some((LineKind::Blank, 0)) };
@@ -170,7 +170,7 @@ fn kind(rest: &str, ended: bool) -> Option<(LineKind, usize)> {
     }
 }
 
-/// An ordered list item: `1.` or `1)` before a space.
+/// Recognises an ordered list item: `1.` or `1)` before a space.
 fn number(rest: &str, ended: bool) -> Option<(LineKind, usize)> {
     let digits = rest.chars().take_while(char::is_ascii_digit).count();
     let mut after = rest[digits..].chars();

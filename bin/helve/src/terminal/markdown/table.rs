@@ -9,7 +9,7 @@ use crate::terminal::{FAINT, STRONG, styled};
 
 const BAR: &str = " │ ";
 const MIN_WIDTH: usize = 4;
-/// Extra width of a column, if there is room: later rows are often longer than the first.
+/// Extra width of a column in columns of the terminal, if there is room: later rows are often longer than the first row.
 const SLACK: usize = 6;
 
 /// A table with a complete heading.
@@ -30,13 +30,13 @@ enum Alignment {
 }
 
 impl Table {
-    /// Starts a table with a heading and the row of dashes below it. Returns `None` if they do not match.
+    /// Starts a table with a heading and the row of dashes below it. Returns `None` if the two rows do not match.
     pub fn new(heading: &str, dashes: &str, room: usize) -> Option<Self> {
         let (heading, alignments) = (cells(heading), alignments(dashes)?);
         (heading.len() == alignments.len()).then_some(Self { heading, alignments, room, widths: None })
     }
 
-    /// Renders the next row; the first one also renders the heading.
+    /// Renders the next row. The first row also renders the heading.
     pub fn row(&mut self, row: &str) -> Vec<String> {
         let mut row = cells(row);
         if row.len() > self.heading.len() {
@@ -55,7 +55,7 @@ impl Table {
         self.lay_out(&none)
     }
 
-    /// Sets the widths and renders the heading, unless that happened before.
+    /// Sets the widths and renders the heading, unless the heading is rendered already.
     fn lay_out(&mut self, first: &[String]) -> Vec<String> {
         if self.widths.is_some() {
             return Vec::new();
@@ -73,7 +73,7 @@ impl Table {
         lines
     }
 
-    /// The widths of the columns, if they fit.
+    /// Returns the widths of the columns, or `None` if there was no row yet or the columns do not fit.
     fn columns(&self) -> Option<&[usize]> {
         self.widths.as_deref().filter(|widths| !widths.is_empty())
     }
@@ -109,7 +109,7 @@ impl Table {
     }
 }
 
-/// The cells of a row.
+/// Splits a row into cells.
 fn cells(row: &str) -> Vec<String> {
     let row = row.trim();
     let row = row.strip_prefix('|').unwrap_or(row);
@@ -134,7 +134,7 @@ fn cells(row: &str) -> Vec<String> {
     cells.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// Parses a row of dashes. Returns `None` if it is not one.
+/// Parses a row of dashes. Returns `None` if the row is not one.
 fn alignments(row: &str) -> Option<Vec<Alignment>> {
     let alignment = |cell: String| {
         let dashes = cell.trim_matches(':');
@@ -149,7 +149,7 @@ fn alignments(row: &str) -> Option<Vec<Alignment>> {
     cells(row).into_iter().map(alignment).collect()
 }
 
-/// Narrows the widest columns until all fit. Returns an empty list if they cannot.
+/// Narrows the widest columns until all fit. Returns an empty list if they cannot fit.
 fn fit(mut widths: Vec<usize>, room: usize) -> Vec<usize> {
     if widths.len().saturating_mul(MIN_WIDTH) > room {
         return Vec::new();

@@ -1,13 +1,13 @@
 //! Wraps text to lines: takes characters, and outputs each word as soon as its line is known.
 //!
-//! Every piece of output resets its style, so that whatever is printed next starts plain.
+//! Every part of the output resets its style, so that the next output starts without styles.
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar;
 
 use crate::terminal::styled;
 
-/// Selects the emoji form of the character before it.
+/// The variation selector for the emoji form of the character before it.
 const EMOJI_SELECTOR: char = '\u{fe0f}';
 
 /// The prefix of the lines of a block.
@@ -17,7 +17,7 @@ pub struct Prefix {
     pub first: String,
     /// Prefix of the other lines, with styles.
     pub rest: String,
-    /// Width of both in columns.
+    /// Width of both prefixes, in columns.
     pub width: usize,
 }
 
@@ -28,7 +28,7 @@ pub struct LineWrapper {
     prefix: Prefix,
     /// Whether the current line has its prefix already.
     begun: bool,
-    /// Whether the current line continues a wrapped one.
+    /// Whether the current line continues a wrapped line.
     broken: bool,
     column: usize,
     spaces: Vec<(char, Style)>,
@@ -38,7 +38,7 @@ pub struct LineWrapper {
 }
 
 impl LineWrapper {
-    /// Wraps at this width where possible.
+    /// Creates a wrapper for lines of this width, in columns.
     pub fn new(width: usize) -> Self {
         Self { width, ..Self::default() }
     }
@@ -100,17 +100,17 @@ impl LineWrapper {
         self.out.push(character);
     }
 
-    /// Returns what can be printed now.
+    /// Takes the output that can be printed now.
     pub fn take(&mut self) -> String {
         std::mem::take(&mut self.out)
     }
 
-    /// The current prefix.
+    /// Returns the current prefix.
     pub fn prefix(&self) -> &Prefix {
         &self.prefix
     }
 
-    /// Width of a line without its prefix.
+    /// Returns the width of a line without its prefix, in columns.
     pub fn room(&self) -> usize {
         // At least one wide character must fit on every line.
         self.width.saturating_sub(self.prefix.width).max(2)
@@ -121,7 +121,7 @@ impl LineWrapper {
         (self.begun, self.column) = (true, self.prefix.width);
     }
 
-    /// Writes the word, which is complete.
+    /// Writes the complete word.
     fn flush(&mut self) {
         if self.word.is_empty() {
             return;
@@ -159,10 +159,10 @@ fn write_run(out: &mut String, style: Style, text: &str) {
     }
 }
 
-/// Columns that a character adds after another.
+/// Returns the number of columns that a character adds after another character.
 fn columns(before: Option<char>, character: char) -> usize {
     match character {
-        // An emoji takes two columns, whatever its character took alone.
+        // An emoji takes two columns, even if its character alone takes one.
         EMOJI_SELECTOR => before.map_or(0, |before| 2_usize.saturating_sub(before.width().unwrap_or(0))),
         _ => character.width().unwrap_or(0),
     }
@@ -174,12 +174,12 @@ fn may_break(before: char, after: char) -> bool {
     (wide(before) || wide(after)) && !never_ends(before) && !never_starts(after)
 }
 
-/// Characters that a line never ends with: opening punctuation, and the joiner of emoji.
+/// Returns whether a line must not end with this character: opening punctuation, or the joiner of emoji.
 fn never_ends(character: char) -> bool {
     "（［｛「『【〔〖《〈“‘([{<￥＄$\u{200d}".contains(character)
 }
 
-/// Characters that a line never starts with: closing punctuation, and parts of the emoji before it.
+/// Returns whether a line must not start with this character: closing punctuation, or a part of the emoji before it.
 fn never_starts(character: char) -> bool {
     character.width() == Some(0)
         || matches!(character, '\u{1f3fb}'..='\u{1f3ff}')

@@ -1,4 +1,4 @@
-//! How a task changes its state: claimed, finished, orphaned, cancelled, retried.
+//! State changes of a task: claimed, finished, orphaned, cancelled, retried.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::ids::{CallId, HolderId};
 use crate::outcome::Outcome;
 use crate::store::Consent;
 
-/// Delay before the second attempt, without jitter. It doubles with each attempt.
+/// Delay before the second attempt, without jitter. The delay doubles with each further attempt.
 const FIRST_DELAY: Duration = Duration::from_secs(2);
-/// Longest delay between two attempts, without jitter.
+/// Maximum delay between two attempts, without jitter.
 const LONGEST_DELAY: Duration = Duration::from_mins(5);
 
 impl Task {
-    /// A new task in the queue.
+    /// Creates a queued task.
     #[must_use]
     pub fn new(task: NewTask, now: Timestamp) -> Self {
         Self {
@@ -47,14 +47,14 @@ impl Task {
         }
     }
 
-    /// Its rank in the queue: smaller runs first. A step of priority is worth [`AGEING`].
+    /// Returns the rank of the task in the queue: smaller runs first. Each step of priority is worth [`AGEING`].
     #[must_use]
     pub fn rank(&self) -> i64 {
         let step = i64::try_from(AGEING.as_millis()).unwrap_or(i64::MAX);
         self.due.as_millisecond().saturating_sub(i64::from(self.priority).saturating_mul(step))
     }
 
-    /// Gives the task to a worker.
+    /// Claims the task for a worker.
     pub fn claim(&mut self, holder: HolderId, now: Timestamp) {
         self.state = TaskState::Running;
         self.holder = Some(holder);
@@ -64,7 +64,7 @@ impl Task {
         self.updated = now;
     }
 
-    /// Ends an attempt: the task ends or goes back to the queue. A result from an outdated epoch only counts as late.
+    /// Ends an attempt: the task ends or goes back to the queue. A result from an outdated epoch is only counted as late.
     pub fn finish(&mut self, epoch: u64, end: TaskEnd, now: Timestamp) -> FinishResult {
         if self.state != TaskState::Running || self.epoch != epoch {
             self.late += 1;
@@ -91,7 +91,7 @@ impl Task {
         FinishResult::Recorded
     }
 
-    /// Handles the loss of the worker: retries the task, or ends it.
+    /// Handles the loss of the worker: puts the task back into the queue, or ends it.
     pub fn orphan(&mut self, now: Timestamp) {
         if self.cancelling {
             return self.end(TaskState::Cancelled, self.failed(ToolError::cancelled()), now);
@@ -107,7 +107,7 @@ impl Task {
         self.queue(self.delay(), now);
     }
 
-    /// Cancels the task, or asks its worker to stop it.
+    /// Cancels a queued task. If the task is running, requests that its worker stop it.
     pub fn cancel(&mut self, now: Timestamp) -> CancelResult {
         match self.state {
             TaskState::Queued => {
@@ -123,7 +123,8 @@ impl Task {
         }
     }
 
-    /// A copy of the task under another id, with the consent of the person who retries it. `None` unless the task failed or was cancelled.
+    /// Returns a queued copy of the task under another id, with the consent of the person who retries it. Returns `None` unless the task
+    /// failed or was cancelled.
     #[must_use]
     pub fn again(&self, id: CallId, now: Timestamp) -> Option<Self> {
         if !matches!(self.state, TaskState::Failed | TaskState::Dead | TaskState::Cancelled) {
@@ -143,8 +144,8 @@ impl Task {
         Some(Self { retry_of: Some(self.id), ..Self::new(task, now) })
     }
 
-    /// Delay before the next attempt. The jitter, up to half of the delay, comes from the id, so tasks that were lost with one worker
-    /// come back at different times.
+    /// Returns the delay before the next attempt. The jitter, up to half of the delay, comes from the id, so that tasks that were lost with
+    /// one worker do not start again at the same time.
     fn delay(&self) -> Duration {
         let delay = FIRST_DELAY.saturating_mul(2u32.saturating_pow(self.attempts.saturating_sub(1))).min(LONGEST_DELAY);
         delay + delay * u32::from(self.id.jitter()) / 512

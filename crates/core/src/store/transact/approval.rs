@@ -7,7 +7,7 @@ use crate::event::EventData;
 use crate::ids::ApprovalId;
 use crate::store::{Approval, ApprovalState, Consent, DecisionRecord, DecisionResult, NewTask, Rows, RunState};
 
-/// Stores a request. One that is stored already keeps its decision.
+/// Stores a request. A request that is already stored does not change.
 pub fn add_approval(rows: &mut dyn Rows, approval: &Approval) -> Done<()> {
     if rows.approval(approval.request.id)?.is_some() {
         return Ok(());
@@ -15,7 +15,7 @@ pub fn add_approval(rows: &mut dyn Rows, approval: &Approval) -> Done<()> {
     rows.put_approval(approval)
 }
 
-/// Decides a request.
+/// Decides a request. If the process that waits for the decision is gone, cancels the request instead.
 pub fn decide(rows: &mut dyn Rows, approval: ApprovalId, decision: DecisionRecord) -> Done<DecisionResult> {
     let Some(mut approval) = rows.approval(approval)? else { return Ok(DecisionResult::Unknown) };
     if approval.state != ApprovalState::Pending {
@@ -37,7 +37,7 @@ pub fn decide(rows: &mut dyn Rows, approval: ApprovalId, decision: DecisionRecor
     Ok(if won { DecisionResult::Accepted(Box::new(approval)) } else { DecisionResult::TooLate(Box::new(approval)) })
 }
 
-/// Carries out a decision: the run becomes ready, or the call goes into the queue or to the process that waits for it.
+/// Carries out a decision: makes the run ready, or queues the call. A process that waits for the decision claims the call at once.
 pub(super) fn decided(rows: &mut dyn Rows, approval: &Approval, verdict: Verdict, by: &str) -> Done<()> {
     let request = &approval.request;
     if let (Some(conversation), true) = (request.caller.conversation, approval.is_always())
@@ -47,7 +47,7 @@ pub(super) fn decided(rows: &mut dyn Rows, approval: &Approval, verdict: Verdict
         rows.put_conversation(&record)?;
     }
     let Some(run) = request.caller.run else {
-        // The response to a tool's input request goes to its run or its caller. Only an approval queues a call.
+        // The response to an input request goes to the run or the caller. Only an approval queues a call.
         return if verdict == Verdict::Approve && request.input.is_none() { queue_call(rows, approval) } else { Ok(()) };
     };
     let data = EventData::PermissionResult { approval_id: request.id, decision: verdict, by: by.to_owned() };
@@ -61,7 +61,7 @@ pub(super) fn decided(rows: &mut dyn Rows, approval: &Approval, verdict: Verdict
     Ok(())
 }
 
-/// Puts an approved call in the queue. If a process waits to make the call itself, that process claims the task at once.
+/// Puts an approved call into the queue. If a process waits to run the call itself, that process claims the task at once.
 fn queue_call(rows: &mut dyn Rows, approval: &Approval) -> Done<()> {
     let request = &approval.request;
     let edited = approval.decision.as_ref().and_then(|decision| decision.arguments.clone());
@@ -72,7 +72,7 @@ fn queue_call(rows: &mut dyn Rows, approval: &Approval) -> Done<()> {
         caller: request.caller.clone(),
         sets: approval.sets.clone(),
         consent: Some(Consent::of_approval(request.id, &call, approval.definition)),
-        // If the waiting process is lost, its caller is too, and a retry would have no reader.
+        // If the waiting process is gone, so is its caller, and the result of a retry would have no reader.
         idempotent: approval.idempotent && maker.is_none(),
         priority: approval.priority,
         delay: approval.delay,

@@ -7,8 +7,8 @@ use super::{Done, event, task};
 use crate::ids::{HolderId, RunId};
 use crate::store::{ConversationRecord, NewRun, Rows, RunCommit, RunRecord, RunState, StoreError, TakenRun};
 
-/// Claims a run. Returns [`StoreError::NotFound`] if there is none, and [`StoreError::Conflict`] if it has ended or another process
-/// drives it.
+/// Claims a run. Returns [`StoreError::NotFound`] if the run does not exist, and [`StoreError::Conflict`] if the run has ended or another
+/// process drives it.
 pub fn take_run(rows: &mut dyn Rows, run: RunId, holder: HolderId) -> Done<TakenRun> {
     let mut record = find(rows, run)?;
     let free = match (record.state, record.holder) {
@@ -25,7 +25,7 @@ pub fn take_run(rows: &mut dyn Rows, run: RunId, holder: HolderId) -> Done<Taken
     Ok(TakenRun { snapshot: rows.snapshot(run)?, record })
 }
 
-/// Releases a run that its process no longer drives.
+/// Releases a run that its process no longer drives, so that the run can be resumed.
 pub fn release_run(rows: &mut dyn Rows, run: RunId, holder: HolderId, epoch: u64) -> Done<()> {
     let Some(mut record) = rows.run(run)? else { return Ok(()) };
     if (record.state, record.holder, record.epoch) != (RunState::Running, Some(holder), epoch) {
@@ -35,7 +35,7 @@ pub fn release_run(rows: &mut dyn Rows, run: RunId, holder: HolderId, epoch: u64
     rows.put_run(&record)
 }
 
-/// Stores a step of a run. Returns the number of the last event before it, or [`StoreError::Lost`] if another process has claimed the
+/// Stores a step of a run. Returns the number of the last event before the step, or [`StoreError::Lost`] if another process has claimed the
 /// run.
 pub fn commit_run(rows: &mut dyn Rows, commit: RunCommit) -> Done<u64> {
     let now = rows.now();
@@ -70,7 +70,7 @@ pub fn commit_run(rows: &mut dyn Rows, commit: RunCommit) -> Done<u64> {
             rows.put_approval(&open)?;
         }
     }
-    // A decision may have come before the run was stored as waiting.
+    // A decision may have arrived before the run was stored as waiting.
     if commit.state == RunState::Waiting && rows.open_approvals(Some(record.id))?.is_empty() {
         record.state = RunState::Ready;
     }
@@ -90,7 +90,7 @@ pub fn commit_run(rows: &mut dyn Rows, commit: RunCommit) -> Done<u64> {
     Ok(before)
 }
 
-/// Asks the process that drives a run to stop it. Returns [`StoreError::NotFound`] if there is no such run.
+/// Requests that the process that drives a run stop it. Returns [`StoreError::NotFound`] if the run does not exist.
 pub fn cancel_run(rows: &mut dyn Rows, run: RunId) -> Done<RunRecord> {
     let mut record = find(rows, run)?;
     if !record.state.is_over() {

@@ -5,13 +5,13 @@ use crate::event::EventData;
 use crate::ids::CallId;
 use crate::store::{AcceptResult, CancelResult, Claim, Finish, FinishResult, NewTask, Rows, StoreError, Task};
 
-/// Puts a task in the queue.
+/// Puts a task into the queue.
 pub fn accept(rows: &mut dyn Rows, task: NewTask) -> Done<AcceptResult> {
     let task = Task::new(task, rows.now());
     Ok(if add(rows, &task)? { AcceptResult::New } else { AcceptResult::Known })
 }
 
-/// Gives tasks to a worker.
+/// Claims tasks for a worker, best rank first.
 pub fn claim(rows: &mut dyn Rows, claim: &Claim<'_>) -> Done<Vec<Task>> {
     let now = rows.now();
     let mut tasks = rows.due_tasks(claim.limit, claim.tools)?;
@@ -22,7 +22,7 @@ pub fn claim(rows: &mut dyn Rows, claim: &Claim<'_>) -> Done<Vec<Task>> {
     Ok(tasks)
 }
 
-/// Stores how attempts ended.
+/// Stores how attempts ended, and adds events to their runs.
 pub fn finish(rows: &mut dyn Rows, ended: Vec<Finish>) -> Done<Vec<FinishResult>> {
     let now = rows.now();
     let one = |Finish { task, epoch, end }: Finish| -> Done<FinishResult> {
@@ -37,7 +37,7 @@ pub fn finish(rows: &mut dyn Rows, ended: Vec<Finish>) -> Done<Vec<FinishResult>
     ended.into_iter().map(one).collect()
 }
 
-/// Cancels a task. Returns [`StoreError::NotFound`] if there is none.
+/// Cancels a task, or requests that its worker stop it. Returns [`StoreError::NotFound`] if the task does not exist.
 pub fn cancel_task(rows: &mut dyn Rows, task: CallId) -> Done<CancelResult> {
     let mut task = find(rows, task)?;
     let cancelling = task.cancel(rows.now());
@@ -47,8 +47,8 @@ pub fn cancel_task(rows: &mut dyn Rows, task: CallId) -> Done<CancelResult> {
     Ok(cancelling)
 }
 
-/// Puts a copy of a task in the queue, under the id `copy`. Returns [`StoreError::NotFound`] if there is no such task, and
-/// [`StoreError::Conflict`] if it has not failed and was not cancelled.
+/// Puts a copy of a task into the queue, under the id `copy`. Returns [`StoreError::NotFound`] if the task does not exist, and
+/// [`StoreError::Conflict`] if it neither failed nor was cancelled.
 pub fn retry_task(rows: &mut dyn Rows, task: CallId, copy: CallId) -> Done<Task> {
     let task = find(rows, task)?;
     let again = task.again(copy, rows.now()).ok_or_else(|| {
@@ -60,7 +60,7 @@ pub fn retry_task(rows: &mut dyn Rows, task: CallId, copy: CallId) -> Done<Task>
     Ok(again)
 }
 
-/// Marks a result as read by the agent of its conversation.
+/// Marks a task's result as read by the agent of its conversation. Does nothing if the task does not exist.
 pub fn mark_read(rows: &mut dyn Rows, task: CallId) -> Done<()> {
     let Some(mut task) = rows.task(task)? else { return Ok(()) };
     task.read = true;
@@ -71,7 +71,7 @@ fn find(rows: &mut dyn Rows, task: CallId) -> Done<Task> {
     rows.task(task)?.ok_or_else(|| StoreError::NotFound(format!("task {task}")))
 }
 
-/// Adds a task and tells its run. Returns false if there is one with this id.
+/// Adds a task, and an event to its run. Returns false if there is already a task with this id.
 fn add(rows: &mut dyn Rows, task: &Task) -> Done<bool> {
     let is_new = rows.add_task(task)?;
     if is_new {
@@ -80,7 +80,7 @@ fn add(rows: &mut dyn Rows, task: &Task) -> Done<bool> {
     Ok(is_new)
 }
 
-/// Stores a task, and tells its run if the task has ended.
+/// Stores a task. If the task has ended, adds an event to its run.
 pub(super) fn put(rows: &mut dyn Rows, task: &Task) -> Done<()> {
     rows.put_task(task)?;
     match (&task.outcome, task.state.is_over()) {

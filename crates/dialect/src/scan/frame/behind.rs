@@ -1,4 +1,4 @@
-//! What follows a call: its closing mark, separators, the next call, the end of the section.
+//! Parses what follows a call: its closing marker, separators, the next call, or the end of the section.
 
 use super::{Flow, Frame, List, Phase};
 use crate::json::{Extent, Syntax};
@@ -6,7 +6,7 @@ use crate::repair::Repair;
 use crate::scan::{Cx, Match, any, blank_end, literal};
 
 impl Frame {
-    /// Looks what follows a call.
+    /// Parses what follows a call. Returns `None` to continue in the current phase.
     pub(super) fn behind(&mut self, text: &str, cx: &mut Cx<'_>, end: bool) -> Option<Flow> {
         let format = self.row.format;
         let next = blank_end(text, self.at.max(self.blank));
@@ -50,7 +50,7 @@ impl Frame {
         if cx.mode.is_lenient()
             && let Some(marks) = &self.row.tags
         {
-            // A call that is closed twice is closed once.
+            // A second closing tag is ignored.
             match any(rest, &marks.closing, end) {
                 (Match::Partly, _) => return Some(Flow::More),
                 (Match::Yes, length) => {
@@ -72,7 +72,7 @@ impl Frame {
         self.row.tags.is_some()
     }
 
-    /// Separators, lists, the next call, the end of the section. `None` where none of them follows.
+    /// Parses a separator, the end of a list, the next call, or the end of the section. Returns `None` if none of them follows.
     #[expect(clippy::option_option, reason = "nothing found, go on, or a result")]
     fn behind_in_section(&mut self, text: &str, next: usize, first: u8, cx: &mut Cx<'_>, end: bool) -> Option<Option<Flow>> {
         let format = self.row.format;

@@ -1,35 +1,35 @@
-//! Opening an agent of a project, with its model and the store for its runs.
+//! Opens an agent of a project, with its model and the store for its runs.
 
 use helve_agent::{Agent, AgentError};
 
 use super::ChooseAgentError;
 use crate::compose::{ChooseModelError, Helve, ModelChoice, OpenStoreError, ProjectAgent};
 
-/// Overrides the project's model and store.
+/// Overrides of the project's model and store.
 #[derive(Debug, Clone, Default, helve_core::Setters)]
 pub struct AgentChoice {
-    /// The model.
+    /// The choice of the model.
     pub model: ModelChoice,
-    /// The address of the store, such as `sqlite:helve.db`.
+    /// The URL of the store, such as `sqlite:helve.db`; `None` for the project's store.
     pub store: Option<String>,
 }
 
 /// An agent of a project, ready to run.
 #[derive(Debug)]
 pub struct OpenAgent {
-    /// The agent. Its runs are stored, and the strategy that works for its model is remembered.
+    /// The agent. Helve stores its runs, and the call strategy that works for its model.
     pub agent: Agent,
-    /// Its file; `None` if no file describes it.
+    /// The agent's file; `None` if no file describes the agent.
     pub file: Option<ProjectAgent>,
-    /// Why this model was chosen; `None` if it was named explicitly.
+    /// Why Helve chose this model; `None` if the user or the project named it.
     pub because: Option<String>,
 }
 
-/// Why an agent cannot be opened.
+/// The error if an agent cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenAgentError {
-    /// There is no such agent, or it is invalid.
+    /// There is no such agent, or its file is invalid.
     #[error(transparent)]
     Choice(#[from] ChooseAgentError),
     /// The run cannot be resumed.

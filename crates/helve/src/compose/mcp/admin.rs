@@ -1,4 +1,4 @@
-//! Administration of a project's MCP servers: state, logins, approvals, removal.
+//! Manages a project's MCP servers: their state, logins, approved definitions, and removal.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::servers::TRUST_HINT;
 use crate::compose::Helve;
 
 impl Helve {
-    /// The MCP servers of the project, and their state.
+    /// Returns the state of all MCP servers of the project.
     #[must_use]
     pub fn mcp_servers(&self) -> Vec<ServerReport> {
         let Some(project) = &self.project else { return Vec::new() };
@@ -22,13 +22,13 @@ impl Helve {
         project.servers.mcp().iter().map(|source| source.report()).chain(idle).collect()
     }
 
-    /// Why a tool that one of the MCP servers may have is missing, and what to do about it.
+    /// Returns why a tool that one of the MCP servers may have is missing, and a hint. Returns `None` if no server may have the tool.
     #[must_use]
     pub fn why_missing(&self, tool: &str) -> Option<(String, String)> {
         let servers = &self.project.as_ref()?.servers;
         let idle = servers.idle.read();
         if let Some(server) = idle.iter().find(|server| server.may_bring(tool)) {
-            let message = format!("the server `{}`, which may have it, is not connected: {}", server.name, server.why);
+            let message = format!("the MCP server `{}`, which may have the tool, is not connected: {}", server.name, server.why);
             return Some((message, TRUST_HINT.to_owned()));
         }
         let sources = servers.mcp();
@@ -36,24 +36,27 @@ impl Helve {
         let report = source.report();
         let name = &report.name;
         if let Some(error) = &report.error {
-            return Some((format!("the server `{name}`, which may have it, is not connected: {error}"), "see `helve mcp list`".to_owned()));
+            return Some((
+                format!("the MCP server `{name}`, which may have the tool, is not connected: {error}"),
+                "see `helve mcp list`".to_owned(),
+            ));
         }
         let withheld = report.withheld().any(|offer| tool.ends_with(offer.name.as_str()));
-        let why = || format!("the server `{name}` has it, but it is not approved");
+        let why = || format!("the MCP server `{name}` has the tool, but you have not approved it");
         withheld.then(|| (why(), format!("review it with `helve mcp approve {name}`")))
     }
 
-    /// Waits until an MCP server was connected, or failed to connect. Returns at once if there is none of this name.
+    /// Waits until Helve is connected to the MCP server `name`, or the connection has failed. Returns at once if there is no such server.
     pub async fn mcp_settled(&self, name: &str) {
         if let Some(source) = self.mcp_source(name) {
             source.settled().await;
         }
     }
 
-    /// Logs in at an MCP server, with a person at this browser. Returns whether there is such a server.
+    /// Logs in to the MCP server `name`; the person logs in with `browser`. Returns whether there is such a server.
     ///
     /// # Errors
-    /// If the login fails.
+    /// Returns an error if the login fails.
     pub async fn mcp_login(&self, name: &str, browser: Arc<dyn Browser>) -> Result<bool, RequestError> {
         match self.mcp_source(name) {
             Some(source) => source.login(browser).await.map(|()| true),
@@ -61,10 +64,10 @@ impl Helve {
         }
     }
 
-    /// Forgets the login at an MCP server. Returns whether there is such a server.
+    /// Deletes the stored login to the MCP server `name`. Returns whether there is such a server.
     ///
     /// # Errors
-    /// If the store cannot remove it.
+    /// Returns an error if the login cannot be deleted.
     pub async fn mcp_logout(&self, name: &str) -> Result<bool, String> {
         match self.mcp_source(name) {
             Some(source) => source.logout().await.map(|()| true),
@@ -72,7 +75,7 @@ impl Helve {
         }
     }
 
-    /// The names of all MCP servers of the project, connected or not.
+    /// Returns the names of all MCP servers of the project, connected or not.
     #[must_use]
     pub fn mcp_names(&self) -> Vec<String> {
         let Some(project) = &self.project else { return Vec::new() };
@@ -80,11 +83,11 @@ impl Helve {
         definitions.iter().map(|(definition, _)| definition.name.clone()).collect()
     }
 
-    /// Removes an MCP server: its approvals, its login unless another server has the same URL, and last its file. Returns the file, or `None`
-    /// if there is no such server. The server is in use until the project is loaded again.
+    /// Removes an MCP server: its approved definitions, its login unless another server has the same URL, and last its file. Returns the
+    /// path of the file, or `None` if there is no such server. The server stays in use until the project is reloaded.
     ///
     /// # Errors
-    /// If something cannot be removed.
+    /// Returns an error if one of these cannot be removed.
     pub async fn remove_mcp(&self, name: &str) -> Result<Option<PathBuf>, StateError> {
         let Some(project) = &self.project else { return Ok(None) };
         let definitions = project.servers.definitions.read().clone();
@@ -107,15 +110,15 @@ impl Helve {
         self.project.as_ref()?.servers.mcp().into_iter().find(|source| source.report().name == name)
     }
 
-    /// Approves the tools that a server offers now. Returns whether there is such a server.
+    /// Approves the tool definitions in `shown`, the report of a server. Returns whether there is such a server.
     ///
     /// # Errors
-    /// If the approval cannot be saved.
+    /// Returns an error if the approved definitions cannot be stored.
     pub fn approve_mcp(&self, shown: &ServerReport) -> Result<bool, StateError> {
         let Some(project) = &self.project else { return Ok(false) };
         let Some(source) = self.mcp_source(&shown.name) else { return Ok(false) };
         let state = project.state.clone().ok_or(StateError::Nowhere)?;
-        // The command or URL may hold a key from the environment.
+        // The command or URL may contain a secret from the environment.
         let place = self.redactor.clean(&shown.place).unwrap_or_else(|| shown.place.clone());
         let server = PinnedServer { name: shown.name.clone(), place, pins: shown.pins() };
         PinFile::of(Some(state)).approve(source.identity(), server)?;

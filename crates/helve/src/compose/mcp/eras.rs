@@ -1,4 +1,4 @@
-//! Which servers speak the legacy era, in the user's state folder.
+//! Remembers in the user's state folder which MCP servers use the legacy era of the protocol, that is, with a handshake.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use helve_mcp_wire::Era;
 use helve_project::StateFolder;
 
 const ERAS: &str = "mcp-eras.json";
-/// How long an era is remembered; the server may have been updated since.
+/// Number of days for which an era is remembered. The server may be updated later.
 const ERA_DAYS: i64 = 7;
 
-/// Which servers spoke the legacy era, and when. Modern servers are probed in any case.
+/// The file that lists the servers that used the legacy era, with times. Modern servers are probed in any case.
 pub(super) struct EraFile(pub(super) StateFolder);
 
 impl EraFile {
@@ -37,7 +37,7 @@ impl EraStore for EraFile {
             self.0.write(ERAS, &serde_json::to_string(&eras).ok()?).ok()
         };
         if keep().is_none() {
-            tracing::debug!("the era of an MCP server could not be saved");
+            tracing::debug!("cannot store the protocol era of an MCP server");
         }
     }
 }

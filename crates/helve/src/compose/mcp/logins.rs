@@ -1,4 +1,4 @@
-//! Logins at servers, in the user's state folder: one file that only its owner can read.
+//! Stores the logins to MCP servers in the user's state folder, in one file that only its owner can read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 const LOGINS: &str = "mcp-logins.json";
 
-/// The store of logins; in memory if there is no state folder.
+/// Returns the store of logins: a file in the state folder, or memory if there is no state folder.
 pub(super) fn logins(state: Option<&StateFolder>) -> Arc<dyn TokenStore> {
     match state {
         Some(state) => Arc::new(LoginFile(state.clone())),
@@ -24,7 +24,7 @@ struct LoginFile(StateFolder);
 impl LoginFile {
     fn read(&self) -> Result<BTreeMap<Digest, String>, String> {
         let Some(text) = self.0.read(LOGINS).map_err(|error| error.to_string())? else { return Ok(BTreeMap::new()) };
-        // The text is not shown: it holds tokens.
+        // The error does not quote the text, which contains tokens.
         serde_json::from_str(&text).map_err(|_| format!("{} is damaged; remove it and log in again", self.0.path(LOGINS).display()))
     }
 

@@ -1,4 +1,4 @@
-//! Approved tool definitions, in the user's state folder.
+//! Stores the approved (pinned) tool definitions of MCP servers in the user's state folder.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 const PINS: &str = "mcp-pins.json";
 
-/// The file of approvals.
+/// The file with the approved (pinned) tool definitions of MCP servers.
 pub(super) struct PinFile(Option<StateFolder>);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ struct PinDocument {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PinnedServer {
-    /// For people who read the file.
+    /// The name of the server, for people who read the file.
     pub(super) name: String,
     pub(super) place: String,
     #[serde(flatten)]
@@ -39,7 +39,9 @@ impl PinFile {
     }
 
     fn read(&self) -> Result<PinDocument, String> {
-        let Some(state) = &self.0 else { return Err("there is no state folder for approvals: set HELVE_STATE_DIR or HOME".to_owned()) };
+        let Some(state) = &self.0 else {
+            return Err("there is no state folder for the approved definitions: set HELVE_STATE_DIR or HOME".to_owned());
+        };
         match state.read(PINS).map_err(|error| error.to_string())? {
             None => Ok(PinDocument::default()),
             Some(text) => serde_json::from_str(&text).map_err(|error| {
@@ -49,12 +51,12 @@ impl PinFile {
         }
     }
 
-    /// Approves the tools of a server.
+    /// Stores the approved tool definitions of a server.
     pub(super) fn approve(&self, server: Digest, approved: PinnedServer) -> Result<(), StateError> {
         self.change(|servers| drop(servers.insert(server, approved)))
     }
 
-    /// Removes the approvals of a server.
+    /// Removes the approved tool definitions of a server.
     pub(super) fn forget(&self, server: &Digest) -> Result<(), StateError> {
         self.change(|servers| drop(servers.remove(server)))
     }
@@ -62,7 +64,7 @@ impl PinFile {
     fn change(&self, change: impl FnOnce(&mut BTreeMap<Digest, PinnedServer>)) -> Result<(), StateError> {
         let Some(state) = &self.0 else { return Err(StateError::Nowhere) };
         let _lock = state.lock()?;
-        // A damaged file is not overwritten: its approvals would be lost.
+        // A damaged file is not overwritten: its contents would be lost.
         let mut document = self.read().map_err(|error| StateError::Io { path: PINS.to_owned(), error: std::io::Error::other(error) })?;
         change(&mut document.servers);
         state.write(PINS, &serde_json::to_string_pretty(&document).unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The servers of a project: connected if its folder is trusted, and removed when their files are gone.
+//! Connects to the MCP servers of a trusted project, and removes servers whose files are gone.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,14 +18,15 @@ use super::pins::PinFile;
 use crate::compose::Helve;
 use crate::compose::project::{LoadedProject, Project, rank_of};
 
-/// What to do about a server that is not trusted.
-pub(super) const TRUST_HINT: &str = "review what it does with `helve trust`";
+/// The hint about a server that is not trusted.
+pub(super) const TRUST_HINT: &str = "review what the server does with `helve trust`";
 
-/// A server that is not connected because it is not trusted. Agents that name its tools keep their other tools.
+/// A server that Helve does not connect to because it is not trusted. It is a source without tools, so that agents that name its tools keep
+/// their other tools.
 pub(super) struct IdleServer {
     id: SourceId,
     pub(super) name: String,
-    /// The address of an MCP server.
+    /// The command or URL of the server; `None` for a legacy tool server.
     place: Option<String>,
     pub(super) why: &'static str,
     may_bring: Box<dyn Fn(&str) -> bool + Send + Sync>,
@@ -58,13 +59,13 @@ impl ToolSource for IdleServer {
     }
 }
 
-/// The connected servers, each with the text of its file.
+/// The servers of a project: connected ones, each with the text of its file, and untrusted ones.
 #[derive(Default)]
 pub(in crate::compose) struct Servers {
     remotes: RwLock<Vec<(String, Arc<RemoteSource>)>>,
     mcp: RwLock<Vec<(String, Arc<McpSource>)>>,
     connections: ConnectionPool,
-    /// Servers that are not connected because they are not trusted.
+    /// Servers that Helve does not connect to because they are not trusted.
     pub(super) idle: RwLock<Vec<Arc<IdleServer>>>,
     /// The definitions of all MCP servers, with their files.
     pub(super) definitions: RwLock<Vec<(McpDefinition, PathBuf)>>,
@@ -75,12 +76,12 @@ impl Servers {
         self.mcp.read().iter().map(|(_, source)| source.clone()).collect()
     }
 
-    /// The names of servers that are not trusted.
+    /// Returns the names of servers that are not trusted.
     pub(in crate::compose) fn idle_names(&self) -> Vec<String> {
         self.idle.read().iter().map(|server| server.name.clone()).collect()
     }
 
-    /// Warnings about the servers.
+    /// Returns warnings about the servers.
     pub(in crate::compose) fn warnings(&self) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         for report in self.mcp().iter().map(|source| source.report()) {
@@ -105,7 +106,7 @@ impl Servers {
     }
 }
 
-/// Why a server is not trusted.
+/// Returns the reason why a server is not trusted.
 fn why_idle(loaded: &LoadedProject) -> &'static str {
     match loaded.gate() {
         Gate::Open => "it is new or has changed since the folder was trusted",
@@ -117,7 +118,7 @@ fn are(count: usize) -> String {
     if count == 1 { "1 is".to_owned() } else { format!("{count} are") }
 }
 
-/// The first few names.
+/// Returns the first few names as a list, and the number of the others.
 fn list(names: &[&str]) -> String {
     const SHOWN: usize = 5;
     let more = names.len().saturating_sub(SHOWN);
@@ -126,7 +127,7 @@ fn list(names: &[&str]) -> String {
 }
 
 impl Helve {
-    /// Connects new servers, and removes those whose files are gone. Returns problems with their files.
+    /// Connects to new servers, and removes those whose files are gone. Returns errors and warnings about the files.
     pub(in crate::compose) fn connect_servers(&self, project: &Project, loaded: &LoadedProject) -> Vec<Diagnostic> {
         let mut wrong = Vec::new();
         let options = self.mcp_options(project);
@@ -168,7 +169,7 @@ impl Helve {
         }
     }
 
-    /// Remembers the definitions of all servers, connected or not.
+    /// Stores the definitions of all servers, connected or not.
     pub(in crate::compose) fn note_servers(project: &Project, loaded: &LoadedProject) {
         let definitions = loaded.servers.iter().map(|(definition, file)| (definition.clone(), loaded.root.join(&**file.path())));
         *project.servers.definitions.write() = definitions.collect();
@@ -202,7 +203,7 @@ impl Helve {
                 continue;
             }
             if tokio::runtime::Handle::try_current().is_err() {
-                let error = FieldError::new("", "servers can only be connected inside a tokio runtime");
+                let error = FieldError::new("", "MCP servers need a Tokio runtime: open the project in an async context");
                 wrong.push(file.diagnose(Severity::Warning, &error));
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The catalogue as an MCP server. Calls of clients take the same path as all others, under the same rules.
+//! Serves the catalogue to MCP clients. Calls from clients go through the same pipeline as all others, under the same rules.
 
 mod calls;
 mod client_call;
@@ -27,38 +27,38 @@ use self::tasks::Tasks;
 use self::waiting_calls::WaitingCalls;
 use crate::compose::Helve;
 
-/// The agent name of clients in permission rules.
+/// The agent name of MCP clients in permission rules.
 const AGENT: &str = "mcp";
-/// How many changes a receiver may lag behind.
+/// Maximum number of changes that a receiver may lag behind.
 const CHANGES: usize = 64;
-/// How long a list waits for servers that are just connecting.
+/// Timeout of listings and calls for servers that are still connecting.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// What is served to MCP clients.
+/// Options for serving the catalogue to MCP clients.
 #[derive(Debug, Clone, Default, helve_core::Setters)]
 pub struct McpServing {
-    /// Only the tools of these sets; all tools if it is empty.
+    /// The tool sets to serve; all tools if the list is empty.
     pub sets: Vec<Arc<str>>,
-    /// Whether to pass on what servers have besides tools, and their requests to clients.
+    /// Whether to also forward resources, prompts and the like of the servers behind Helve, and their requests to clients.
     pub gateway: bool,
-    /// The name of the server; `helve` by default.
+    /// The name that the server reports; `helve` by default.
     #[setter(skip)]
     pub name: Option<String>,
-    /// Its version; Helve's own by default.
+    /// The version that the server reports; Helve's own by default.
     #[setter(skip)]
     pub version: Option<String>,
-    /// Its instructions for models.
+    /// The server's instructions for models.
     pub instructions: Option<String>,
 }
 
 impl McpServing {
-    /// Serves every tool, under Helve's name.
+    /// Creates the default options: all tools, under the name `helve`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Serves under this name and version.
+    /// Sets the name and version that the server reports.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
         (self.name, self.version) = (Some(name.into()), Some(version.into()));
@@ -67,13 +67,13 @@ impl McpServing {
 }
 
 impl Helve {
-    /// The catalogue as an MCP server, to be served by [`helve_mcp::server::Server`].
+    /// Returns the catalogue as a backend for [`helve_mcp::server::Server`].
     ///
     /// # Errors
-    /// If a tool set does not exist.
+    /// Returns an error if a tool set does not exist.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics outside of a Tokio runtime.
     pub fn mcp_service(&self, serving: McpServing) -> Result<Arc<dyn Backend>, ToolkitError> {
         let service = Arc::new_cyclic(|own| Service {
             own: own.clone(),
@@ -92,23 +92,23 @@ impl Helve {
     /// Serves the catalogue to an MCP client on stdin and stdout, until the client disconnects.
     ///
     /// # Errors
-    /// If a tool set does not exist, or stdin and stdout cannot be used.
+    /// Returns an error if a tool set does not exist, or stdin and stdout cannot be used.
     pub async fn serve_stdio(&self, serving: McpServing) -> std::io::Result<()> {
         let service = self.mcp_service(serving).map_err(std::io::Error::other)?;
         let server = Server::new(service, ServerOptions::default());
         server.stdio(tokio::io::stdin(), tokio::io::stdout(), CancellationToken::new()).await
     }
 
-    /// Serves the catalogue to MCP clients over HTTP, at `/mcp`, until it is stopped. Only clients on this machine may connect.
+    /// Serves the catalogue to MCP clients over HTTP, at `/mcp`, until `stop` is cancelled. Only clients on this machine may connect.
     ///
     /// # Errors
-    /// If a tool set does not exist, or the listener fails.
+    /// Returns an error if a tool set does not exist, or the listener fails.
     pub async fn serve_http(&self, serving: McpServing, listener: TcpListener, stop: CancellationToken) -> std::io::Result<()> {
         let service = self.mcp_service(serving).map_err(std::io::Error::other)?;
         Server::new(service, ServerOptions::default()).listen(listener, stop).await
     }
 
-    /// The MCP servers of the project.
+    /// Returns the MCP servers of the project.
     #[cfg(feature = "project")]
     fn mcp_sources(&self) -> Vec<Arc<McpSource>> {
         self.project.as_ref().map(|project| project.servers.mcp()).unwrap_or_default()
@@ -126,15 +126,15 @@ struct Service {
     helve: Helve,
     serving: McpServing,
     changes: broadcast::Sender<Change>,
-    /// Servers whose changes are forwarded.
+    /// The servers whose changes are forwarded, identified by the address of their source.
     followed: Arc<Mutex<HashSet<usize>>>,
-    /// Calls that wait for input.
+    /// Calls that wait for input from their clients.
     waiting: WaitingCalls,
-    /// Calls that clients poll.
+    /// Calls that clients poll as tasks.
     tasks: Tasks,
 }
 
-/// Notifies clients of changes of the catalogue, and of the servers behind it.
+/// Notifies clients of changes in the catalogue, and in the servers behind it.
 async fn follow(service: Weak<Service>) {
     let view = View::default();
     let Some(mut snapshot) = service.upgrade().map(|service| service.helve.catalogue.snapshot(&view)) else { return };
@@ -147,7 +147,7 @@ async fn follow(service: Weak<Service>) {
         };
         snapshot = catalogue.next(&view, &snapshot).await;
         if let Some(service) = service.upgrade() {
-            // Without a listening client, the change is of no interest.
+            // Fails if no client is subscribed, which does not matter.
             let _ = service.changes.send(Change::Tools);
         }
     }
@@ -170,7 +170,7 @@ impl Service {
         let Some(gateway) = self.gateway() else { return };
         let mut followed = self.followed.lock();
         for (source, mut changes) in gateway.changes() {
-            // A changed file makes a new source, even for the same server.
+            // A changed file creates a new source, even for the same server.
             let id = Arc::as_ptr(source) as usize;
             if followed.insert(id) {
                 let (all, followed) = (self.changes.clone(), self.followed.clone());
@@ -208,7 +208,7 @@ impl Service {
         }
     }
 
-    /// Waits a little for servers that are just connecting.
+    /// Waits for servers that are still connecting, up to a timeout.
     async fn settled(&self) {
         let _ = tokio::time::timeout(SETTLE, self.helve.catalogue.settled()).await;
     }

@@ -1,4 +1,4 @@
-//! Applies what a project's files say: rules, tools, servers, sets and agents; and reports what is wrong.
+//! Applies the loaded files of a project (rules, tools, servers, tool sets and agents), and reports errors and warnings.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ impl Helve {
         project.fingerprints.write().clone_from(&loaded.fingerprints);
     }
 
-    /// Current warnings: unavailable sources, displaced tools, and lookalikes.
+    /// Returns the current warnings: unavailable sources, displaced tools, and names that look alike.
     pub(super) fn warnings(&self) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
         let snapshot = self.catalogue.snapshot(&View::default());
@@ -88,7 +88,7 @@ impl Helve {
 
 const SOURCES: [&str; 4] = ["builtin", "command", "native", "mcp"];
 
-/// The sources by rank: the configured ones, then the others. `command` follows `builtin` unless it is configured itself.
+/// Returns the sources by rank: those in the settings, then the others. `command` follows `builtin` unless the settings name it.
 pub(super) fn order(loaded: &LoadedProject) -> Vec<&'static str> {
     let named = loaded.config.sources.as_deref().unwrap_or_default();
     let mut order: Vec<&'static str> = Vec::new();
@@ -121,7 +121,7 @@ fn unknown_source(loaded: &LoadedProject) -> Option<Diagnostic> {
     loaded.config_file.as_ref().map(|file| file.diagnose(Severity::Error, &error))
 }
 
-/// The effective policy. In an untrusted folder, its rules only tighten, and agents need approval for its tools.
+/// Returns the effective policy. The rules of an untrusted folder can only tighten, and agents need approval for its tools.
 fn policy(loaded: &LoadedProject, rules: &[PermissionRule]) -> Policy {
     let mut rules = rules.to_vec();
     if loaded.config_is_broken {

@@ -1,8 +1,8 @@
-//! What a folder may do once it is trusted, described for the person who decides: every program, every address that data is sent
-//! to, every variable that is read, and every file that matters.
+//! Lists the capabilities of a folder for the person who decides whether to trust it: every program, every URL that data is sent
+//! to, every variable that Helve reads, and every file that trust covers.
 //!
-//! Files are inspected as they are written, even if the rest of Helve cannot use them. Nothing is left out: a setting without a
-//! description here is shown as it is.
+//! This module inspects files as they are written, even if the rest of Helve cannot use them. A setting without a description here is
+//! listed with its value, so that the list is complete.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::Document;
 
-/// The capabilities of a file.
+/// Returns the capabilities of a file.
 pub(super) fn of_file(kind: Kind, file: &ProjectFile, document: Option<&Document>, root: &Path) -> Vec<Capability> {
     let fields = file.counted(kind);
     match kind {
@@ -32,7 +32,7 @@ pub(super) fn of_file(kind: Kind, file: &ProjectFile, document: Option<&Document
     }
 }
 
-/// The members of agents and sets, if rules depend on them: a change could lift a `deny` rule.
+/// Returns the tools of agents and sets as a capability, if permission rules depend on them: a change could disable a `deny` rule.
 pub(super) fn of_members<'a>(files: impl Iterator<Item = (Kind, &'a ProjectFile)>) -> Option<Capability> {
     let (mut says, mut own, mut counts, mut config) = (Vec::new(), BTreeMap::new(), false, None);
     for (kind, file) in files {
@@ -61,10 +61,10 @@ pub(super) fn of_members<'a>(files: impl Iterator<Item = (Kind, &'a ProjectFile)
     Some(Capability { files: own, fields: BTreeMap::new(), ..members })
 }
 
-/// Where earlier versions kept a project's store, and where a folder may contain one.
+/// The path of a store inside the project folder. Earlier versions of Helve kept the store there.
 pub(in crate::compose) const STORE: &str = ".helve/helve.db";
 
-/// A store inside the folder. The author of the folder may have created it, with calls in its queue.
+/// Returns the capability of a store inside the folder. The author of the folder may have created the store, with calls in its queue.
 pub(super) fn of_store(root: &Path) -> Option<Capability> {
     // A link could point to another project's store, which would then be moved.
     let is_real = |path: &Path| path.symlink_metadata().is_ok_and(|facts| facts.is_file() || facts.is_dir());
@@ -88,7 +88,7 @@ pub(super) fn of_store(root: &Path) -> Option<Capability> {
     })
 }
 
-/// A setting; for `models`, one capability per model.
+/// Returns the capabilities of a setting: one, or one per model for `models`.
 fn of_setting(field: &str, value: &Value, owner: Option<&str>, file: &ProjectFile) -> Vec<Capability> {
     if let ("models", Value::Object(models)) = (field, value) {
         let of = |(name, model): (&String, &Value)| Capability {
@@ -123,7 +123,7 @@ fn setting(name: String, what: String, says: &str, file: &ProjectFile) -> Capabi
     Capability { name, what, file, digest, fields, files, uncovered: Vec::new(), is_setting: true }
 }
 
-/// The fields as text, with secrets masked.
+/// Returns the fields as JSON text, with secrets masked.
 fn texts_of(fields: &Map<String, Value>) -> BTreeMap<String, String> {
     let Value::Object(masked) = masked(&Value::Object(fields.clone())) else { return BTreeMap::new() };
     masked.into_iter().map(|(field, value)| (field, value.to_string())).collect()
@@ -138,7 +138,7 @@ fn of_model(model: &Value) -> String {
     }
 }
 
-/// A tool or a server: its file, and the files that it refers to.
+/// Returns the capability of a tool or a server: its file, and the files that it refers to.
 fn of_tool(kind: Kind, fields: &Map<String, Value>, file: &ProjectFile, document: Option<&Document>, root: &Path) -> Capability {
     let value = Value::Object(fields.clone());
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
@@ -156,7 +156,7 @@ fn of_tool(kind: Kind, fields: &Map<String, Value>, file: &ProjectFile, document
         addresses.dedup();
         let to = addresses.join(", ");
         match (kind, variables.is_empty()) {
-            _ if to.is_empty() => "reaches no address".to_owned(),
+            _ if to.is_empty() => "has no URL".to_owned(),
             (Kind::Mcp, true) => format!("connects to {to}"),
             (Kind::Mcp, false) => format!("connects to {to}, with {}", variables.join(", ")),
             _ => format!("sends arguments{} to {to}", and(&variables)),
@@ -185,7 +185,7 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), ToOwned::to_owned)).collect()
 }
 
-/// Appends the variables that the text does not name.
+/// Appends the variables that `what` does not name.
 fn with_variables(what: String, variables: &[String]) -> String {
     let unnamed: Vec<&str> = variables.iter().map(String::as_str).filter(|name| !what.contains(name)).collect();
     if unnamed.is_empty() { what } else { format!("{what} (reads {})", unnamed.join(", ")) }
@@ -195,9 +195,9 @@ fn and(variables: &[String]) -> String {
     if variables.is_empty() { String::new() } else { format!(" and {}", variables.join(", ")) }
 }
 
-/// An address as a URL parser reads it, without its query and fragment, which may be secret.
+/// Returns a URL in the normal form of the URL parser, without query and fragment, which may contain secrets.
 fn address(text: &str) -> String {
-    // A variable may expand to any part of the address, so nothing is removed.
+    // A variable may expand to any part of the URL, so nothing is removed.
     let parsed = if has_variable(text) { None } else { read_url(text.trim()).ok().map(|url| url.to_string()) };
     parsed.map_or_else(|| text.to_owned(), |url| url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/').to_owned())
 }
@@ -206,7 +206,7 @@ fn without_password(url: &str) -> String {
     password_in_url(url).filter(|password| !has_variable(password)).map_or_else(|| url.to_owned(), |password| url.replace(&*password, MASK))
 }
 
-/// A value on one line, with secrets masked.
+/// Returns a value as JSON on one line, with secrets masked.
 fn shown(value: &Value) -> String {
     masked(value).to_string()
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI document that a file refers to. It is read once, so that the trusted document is the one that is used.
+//! Reads the OpenAPI document that a file refers to. Helve reads it only once, so that it uses the document that was trusted.
 
 use std::path::Path;
 
@@ -6,20 +6,22 @@ use helve_core::Digest;
 use helve_project::{ProjectFile, read_inside, read_yaml};
 use serde_json::Value;
 
+/// Maximum size of an OpenAPI document.
 const MAX_BYTES: u64 = 5 << 20;
 
 /// An OpenAPI document.
 pub(super) struct Document {
-    /// Its path, relative to the project folder.
+    /// The path of the document, relative to the project folder.
     pub(super) path: String,
-    /// The digest of its bytes; `None` if it cannot be read.
+    /// The digest of the document's bytes; `None` if the document cannot be read.
     pub(super) digest: Option<Digest>,
-    /// Its contents, or why they are invalid.
+    /// The parsed document, or an error message.
     pub(super) content: Result<Value, String>,
 }
 
 impl Document {
-    /// The document that a file refers to, relative to that file and inside the project.
+    /// Reads the document that a file refers to, with a path relative to that file and inside the project. Returns `None` if the file
+    /// refers to no document.
     pub(super) fn of(file: &ProjectFile, root: &Path) -> Option<Self> {
         let name = file.value().get("openapi")?.as_str()?.to_owned();
         let beside = Path::new(&**file.path()).parent().unwrap_or(Path::new(""));
@@ -31,7 +33,7 @@ impl Document {
         Some(Self { path, digest, content })
     }
 
-    /// The URLs of all servers in the document.
+    /// Returns the URLs of all servers in the document.
     pub(super) fn addresses(&self) -> Vec<String> {
         let mut addresses = Vec::new();
         if let Ok(content) = &self.content {
@@ -51,7 +53,7 @@ fn parse(name: &str, bytes: Vec<u8>) -> Result<Value, String> {
     read_yaml(&text).map(|node| node.value()).map_err(|error| format!("`{name}`, line {}: {error}", error.position.line))
 }
 
-/// The URL of a server, with the defaults of its variables, as the import fills them in.
+/// Returns the URL of a server, with the defaults of its variables filled in as the import does.
 fn address(server: &Value) -> Option<String> {
     let url = server.get("url")?.as_str()?.to_owned();
     let variables = server.get("variables").and_then(Value::as_object);

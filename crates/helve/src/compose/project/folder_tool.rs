@@ -1,5 +1,5 @@
-//! Tools of the folder whose files use variables. The spec comes from the file as it is written. The implementation needs the
-//! variables: it is created at once in a trusted folder, otherwise for each call that a person consents to.
+//! Tools of the folder whose files use variables. The spec comes from the file without expanding variables. The implementation needs
+//! their values: Helve creates it at once in a trusted folder, otherwise for each call that a person consents to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ type CreatedTool = Result<Arc<dyn DynTool>, Box<Diagnostic>>;
 pub(super) struct FolderTool {
     spec: Arc<ToolSpec>,
     create: Box<dyn Fn() -> CreatedTool + Send + Sync>,
-    /// Digest of the tool's files when it was loaded, and a function that computes it again.
+    /// The digest of the tool's files when the tool was loaded, and a function that computes the current digest.
     files: Option<(Digest, Box<dyn Fn() -> Digest + Send + Sync>)>,
 }
 
 impl FolderTool {
-    /// A command tool, from the file as it is written and as it passed the gate.
+    /// Creates a command tool, from the file as it is written and as it passed the gate.
     pub(super) fn command(gate: Gate, written: &ProjectFile, passed: &ProjectFile, root: &Path, context: &LoadContext<'_>) -> CreatedTool {
         let (folder, redactor) = (root.to_owned(), context.redactor.clone());
         let read = |file: &ProjectFile, folder: &Path, redactor: &Redactor| {
@@ -51,7 +51,7 @@ impl FolderTool {
         Ok(Arc::new(Self { files: Some((loaded, Box::new(files))), ..tool }))
     }
 
-    /// An HTTP tool, from the file as it is written and as it passed the gate.
+    /// Creates an HTTP tool, from the file as it is written and as it passed the gate.
     pub(super) fn http(gate: Gate, written: &ProjectFile, passed: &ProjectFile, context: &LoadContext<'_>) -> CreatedTool {
         let (fetch, redactor) = (context.fetch.clone(), context.redactor.clone());
         let create = move |file: &ProjectFile| {
@@ -70,7 +70,7 @@ impl FolderTool {
         Self::with_variables(gate, Kind::Native, written, passed, spec, create).map(|tool| Arc::new(tool) as Arc<dyn DynTool>)
     }
 
-    /// One tool of an OpenAPI document.
+    /// Creates one tool of an OpenAPI document.
     pub(super) fn imported(
         gate: Gate,
         tool: &HttpDefinition,
@@ -113,13 +113,14 @@ impl FolderTool {
             return Ok(Self { spec: spec?, create: Box::new(create), files: None });
         }
         let tool = create(passed)?;
-        // The written file has no spec if a variable stands in a field that is not text; the created tool has one.
+        // The written file has no spec if it has a variable in a field that is not a string; the created tool has one.
         let spec = spec.unwrap_or_else(|_| tool.spec().clone());
         Ok(Self { spec, create: Box::new(move || Ok(tool.clone())), files: None })
     }
 }
 
-/// The digest of the implementation, which approvals are bound to. Variables count by name, so that a new key changes nothing.
+/// Returns the digest of the implementation, which approvals are bound to. It contains the names of variables, not their values, so that a
+/// new API key does not change it.
 fn implementation(written: &ProjectFile, tool: &str, document: Option<Digest>) -> Digest {
     let says = canonical(&Value::Object(written.counted(Kind::Native)));
     Digest::of([tool.as_bytes(), says.as_bytes(), document.as_ref().map_or(&[][..], |digest| digest.as_bytes())])
@@ -129,7 +130,7 @@ fn wrong(file: &ProjectFile, error: &FieldError) -> Box<Diagnostic> {
     Box::new(file.diagnose(Severity::Error, error))
 }
 
-/// A tool that is not trusted: agents need approval for each call.
+/// An untrusted tool: agents need approval for each call to it.
 pub(super) struct UntrustedTool {
     pub(super) tool: Arc<dyn DynTool>,
     pub(super) because: String,

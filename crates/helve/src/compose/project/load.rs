@@ -1,7 +1,7 @@
-//! Loads a project's files: tools, servers, sets, agents and settings, with diagnostics for what is wrong.
+//! Loads a project's files (tools, servers, tool sets, agents and settings), and collects diagnostics.
 //!
-//! The files are first read as they are written. The trust decisions for their contents then determine how far the gate is open
-//! for each of them. An invalid file does not affect the others.
+//! First, all files are read without expanding variables. Then the trust decisions about their contents determine, file by file, whether
+//! the gate is open. An invalid file does not affect the others.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,12 +22,12 @@ use super::capability;
 use super::document::Document;
 use super::folder_tool::{FolderTool, UntrustedTool};
 
-/// Why agents need approval for the tools of an untrusted folder.
+/// The reason why agents need approval for the tools of an untrusted folder.
 pub(super) const UNTRUSTED: &str = "the folder is not trusted; `helve trust` shows what it would do";
-/// Why agents need approval for a tool that is new or changed in a trusted folder.
+/// The reason why agents need approval for a tool that is new or changed in a trusted folder.
 const CHANGED: &str = "this tool is new or has changed since the folder was trusted; `helve trust` shows what it would do";
 const REVIEW: &str = "review and trust the folder with `helve trust`";
-/// Maximum number of attempts if files change while they are loaded.
+/// Maximum number of attempts to load the files if they change meanwhile.
 const ATTEMPTS: usize = 3;
 
 /// The contents of a project's files.
@@ -42,16 +42,16 @@ pub(in crate::compose) struct LoadedProject {
     pub(in crate::compose) servers: Vec<(McpDefinition, ProjectFile)>,
     pub(super) sets: Vec<(SetFile, ProjectFile)>,
     pub(in crate::compose) agents: Vec<(AgentFile, ProjectFile)>,
-    /// Names that several agents claim.
+    /// Names of agents that several files define. None of these agents is used.
     refused: Vec<String>,
     pub(in crate::compose) config_file: Option<ProjectFile>,
     /// Whether the settings are invalid, so that their rules are unknown.
     pub(super) config_is_broken: bool,
-    /// What the folder may do once it is trusted.
+    /// The capabilities of the folder: what it can do once it is trusted.
     pub(super) capabilities: Vec<Capability>,
-    /// Whether it is trusted; `None` if the stored decisions cannot be read.
+    /// Whether the folder is trusted; `None` if the stored decisions cannot be read.
     pub(super) trust: Option<Trust>,
-    /// Files of tools and servers that are not trusted, or not in their current form.
+    /// Files of tools and servers that are not trusted in their current form.
     pub(super) waiting: BTreeSet<String>,
     /// Settings that are not used until the folder is trusted: file and field.
     pub(super) sealed: Vec<(Arc<str>, String)>,
@@ -60,18 +60,18 @@ pub(in crate::compose) struct LoadedProject {
     pub(super) is_project: bool,
 }
 
-/// The files as they were before they were read, to detect changes.
+/// Fingerprints of the files, computed before the files were read, to detect changes.
 #[derive(Default, Clone)]
 pub(super) struct Fingerprints {
     pub(super) folder: Fingerprint,
     /// Files outside the usual folders that project files refer to.
     pub(super) extra_files: Vec<PathBuf>,
     pub(super) extra: Fingerprint,
-    /// The stored trust decisions, which another process may change.
+    /// The fingerprint of the stored trust decisions, which another process may change.
     pub(super) decisions: Fingerprint,
 }
 
-/// The tools of one source.
+/// The tools of one source of the folder.
 #[derive(Default)]
 pub(super) struct FolderTools {
     pub(super) trusted: Vec<Arc<dyn DynTool>>,
@@ -87,27 +87,27 @@ impl FolderTools {
     }
 }
 
-/// One file as it is written, with the OpenAPI document that it refers to.
+/// One file before variables are expanded, with the OpenAPI document that it refers to.
 struct SourceFile {
     kind: Kind,
     file: Result<ProjectFile, Box<Diagnostic>>,
     document: Option<Document>,
 }
 
-/// What tools are created with.
+/// The shared parts that are needed to create tools.
 pub(super) struct LoadContext<'a> {
     pub(super) fetch: &'a Fetch,
     pub(super) redactor: &'a Redactor,
 }
 
 impl LoadContext<'_> {
-    /// Redacts secrets that a file contains. An unexpanded variable is not a secret.
+    /// Adds the secrets that a file contains to the redactor. An unexpanded variable is not a secret.
     fn redact(&self, written: impl IntoIterator<Item = SecretString>) {
         self.redactor.add_written(written.into_iter().filter(|secret| !has_variable(secret.expose_secret())));
     }
 }
 
-/// Loads all files of a project as far as they are trusted. Without `decisions`, nothing is trusted.
+/// Loads all files of a project. Without `decisions`, no file is trusted.
 pub(super) fn load(folder: &Path, context: &LoadContext<'_>, decisions: Option<&TrustStore>) -> std::io::Result<LoadedProject> {
     let mut attempt = 1;
     loop {
@@ -125,16 +125,16 @@ pub(super) fn load(folder: &Path, context: &LoadContext<'_>, decisions: Option<&
             return Ok(loaded);
         }
         if attempt == ATTEMPTS {
-            return Err(std::io::Error::other("its files keep changing while they are loaded"));
+            return Err(std::io::Error::other("the files of the project keep changing while Helve loads them; try again"));
         }
         attempt += 1;
     }
 }
 
-/// Reads the files as they are written.
+/// Reads the files without expanding variables.
 fn read(folder: &Path) -> std::io::Result<(LoadedProject, Vec<SourceFile>)> {
     let ProjectFolder { root, files, diagnostics } = discover(folder)?;
-    // Taken first: a change that is made meanwhile is then detected.
+    // Computed first, so that a change during the reading is detected.
     let fingerprints = Fingerprints { folder: Fingerprint::of(&root), ..Fingerprints::default() };
     let mut loaded = LoadedProject { root, fingerprints, diagnostics, is_project: !files.is_empty(), ..LoadedProject::default() };
     let mut written = Vec::with_capacity(files.len());
@@ -159,33 +159,34 @@ fn capabilities(written: &[SourceFile], root: &Path) -> Vec<Capability> {
 }
 
 impl LoadedProject {
-    /// The gate for the settings, agents and sets of the folder.
+    /// Returns the gate for the settings, agents and tool sets of the folder.
     pub(in crate::compose) fn gate(&self) -> Gate {
         if self.trust.is_some_and(Trust::allows) { Gate::Open } else { Gate::Closed }
     }
 
-    /// The gate for a file.
+    /// Returns the gate for a file.
     pub(in crate::compose) fn gate_of(&self, file: &str) -> Gate {
         if self.waiting.contains(file) { Gate::Closed } else { self.gate() }
     }
 
-    /// The file of a server.
+    /// Returns the file that defines the server `name`.
     fn server(&self, name: &str) -> Option<&ProjectFile> {
         let remote = self.remotes.iter().find(|(known, _)| known.name == name).map(|(_, file)| file);
         self.servers.iter().find(|(known, _)| known.name == name).map(|(_, file)| file).or(remote)
     }
 
-    /// Why agents need approval for the tools of a file, with what a call does. Returns `None` if the file is trusted.
+    /// Returns the reason why agents need approval for the tools of a file, with a description of what a call does. Returns `None` if the
+    /// file is trusted.
     fn untrusted(&self, file: &ProjectFile) -> Option<String> {
         if self.gate_of(file.path()) == Gate::Open {
             return None;
         }
         let why = if self.gate() == Gate::Open { CHANGED } else { UNTRUSTED };
         let capability = self.capabilities.iter().find(|capability| *capability.file == **file.path());
-        Some(capability.map_or_else(|| why.to_owned(), |capability| format!("{why}. This call: {}", capability.what)))
+        Some(capability.map_or_else(|| why.to_owned(), |capability| format!("{why}. What this call does: {}", capability.what)))
     }
 
-    /// Loads the files, each through its gate.
+    /// Loads the files; the gate of each file decides which of its fields take effect.
     fn pass(&mut self, written: &[SourceFile], context: &LoadContext<'_>) {
         if self.waiting.contains(capability::STORE) {
             let message = format!("the store {} is not used: it is not trusted", capability::STORE);
@@ -256,7 +257,7 @@ impl LoadedProject {
             Kind::Set => {
                 let set: SetFile = file.read()?;
                 if set.name.trim().is_empty() {
-                    return Err(wrong(FieldError::new("/name", "a tool set needs a name")));
+                    return Err(wrong(FieldError::new("/name", "the `name` of the tool set is empty")));
                 }
                 if let Some((_, earlier)) = self.sets.iter().find(|(known, _)| known.name == set.name) {
                     return Err(wrong(duplicate("tool set", &set.name, earlier)));
@@ -280,13 +281,13 @@ impl LoadedProject {
             return Err(wrong(duplicate("agent", &agent.name, &earlier)));
         }
         if self.refused.contains(&agent.name) {
-            return Err(wrong(FieldError::new("/name", format!("there are several agents `{}`", agent.name))));
+            return Err(wrong(FieldError::new("/name", format!("other files also define an agent named `{}`", agent.name))));
         }
         self.agents.push((agent, file));
         Ok(())
     }
 
-    /// Reports parts of a file that are not used: untrusted settings, and variables in texts for models.
+    /// Reports parts of a file that have no effect: untrusted settings, and variables in text that models read.
     fn warn(&mut self, kind: Kind, file: &ProjectFile) {
         if self.gate() == Gate::Open && self.waiting.contains(&**file.path()) && kind != Kind::Mcp {
             let message = "new or changed since the folder was trusted: agents need approval to use it";
@@ -349,7 +350,7 @@ fn trust_lost(decisions: &TrustStore, loaded: &LoadedProject) -> Diagnostic {
     Diagnostic::general(Severity::Warning, message).hint(REVIEW)
 }
 
-/// The URL of an imported service while its variable may not be read.
+/// The placeholder for the URL of an imported service while Helve may not read the variables in it.
 const UNKNOWN_URL: &str = "https://not-known-before-trust.invalid";
 
 fn duplicate(what: &str, name: &str, earlier: &ProjectFile) -> FieldError {
@@ -358,7 +359,7 @@ fn duplicate(what: &str, name: &str, earlier: &ProjectFile) -> FieldError {
 
 fn check_agent(agent: &AgentFile) -> Result<(), FieldError> {
     if agent.name.trim().is_empty() {
-        return Err(FieldError::new("/name", "an agent needs a name"));
+        return Err(FieldError::new("/name", "the `name` of the agent is empty"));
     }
     let strategy = agent.output_strategy;
     if !strategy.function_calling && !strategy.fallback_to_structured_output {

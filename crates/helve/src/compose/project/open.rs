@@ -1,4 +1,4 @@
-//! Opening a project folder.
+//! Opens a project folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,43 +35,43 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// Default options: the user's state folder, servers are connected, no built-in tools.
+    /// Creates the default options: uses the user's state folder, connects to MCP servers, and does not add Helve's own tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the folder for trust decisions, pinned tools, logins and stores. With `None`, nothing is trusted.
+    /// Sets the state folder, for trust decisions, pinned tools, logins and stores. With `None`, no project folder is trusted.
     pub fn state(mut self, state: Option<StateFolder>) -> Self {
         self.state = state;
         self
     }
 
-    /// Sets the redactor, which also learns the secrets of the environment.
+    /// Sets the redactor. [`open`](Self::open) adds the secrets in environment variables to it.
     pub fn redactor(mut self, redactor: Redactor) -> Self {
         self.redactor = redactor;
         self
     }
 
-    /// Sets whether to connect the project's servers.
+    /// Sets whether to connect to the project's MCP servers.
     pub fn connect(mut self, connect: bool) -> Self {
         self.connect = connect;
         self
     }
 
-    /// Sets whether to add the built-in tools, as the command line does. Requires the feature `builtins`.
+    /// Sets whether to add Helve's own tools, as the command line does. Requires the feature `builtins`.
     pub fn builtins(mut self, builtins: bool) -> Self {
         self.builtins = builtins;
         self
     }
 
-    /// Opens the folder: its tools, sets and agents. An invalid file does not affect the others; see [`Helve::project`] for
+    /// Opens the folder, and loads its tools, tool sets and agents. An invalid file does not affect the others; [`Helve::project`] reports
     /// errors and warnings.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be read.
     ///
     /// # Panics
-    /// Panics outside of a tokio runtime if servers are connected.
+    /// Panics outside of a Tokio runtime if the folder has MCP servers to connect to.
     pub fn open(self, folder: impl AsRef<Path>) -> std::io::Result<Helve> {
         let project = Project::new(folder.as_ref().canonicalize()?, self.state, self.connect);
         let loaded = project.load(&self.redactor)?;
@@ -94,7 +94,7 @@ impl Helve {
     /// Returns an error if the folder cannot be read.
     ///
     /// # Panics
-    /// Panics outside of a tokio runtime if the folder has servers.
+    /// Panics outside of a Tokio runtime if the folder has MCP servers to connect to.
     pub fn open(folder: impl AsRef<Path>) -> std::io::Result<Self> {
         OpenOptions::new().open(folder)
     }

@@ -1,4 +1,4 @@
-//! Resolves names in sets, rules and agents, and reports unknown names with their place in the file.
+//! Resolves names in tool sets, rules and agents, and reports unknown names with their position in the file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use super::load::LoadedProject;
 /// An agent that a project file describes.
 #[derive(Debug, Clone)]
 pub struct ProjectAgent {
-    /// The contents of its file.
+    /// The contents of the agent's file.
     pub file: AgentFile,
-    /// The path of its file, relative to the project folder.
+    /// The path of the agent's file, relative to the project folder.
     pub location: Arc<str>,
-    /// Its tools.
+    /// The tools that the agent may use.
     pub selection: Selection,
 }
 
-/// The tool sets of a project, with nested sets expanded. Cycles and unknown sets are reported.
+/// Returns the tool sets of a project, with nested sets expanded. Reports cycles and unknown sets.
 pub(super) fn sets(loaded: &LoadedProject, diagnostics: &mut Vec<Diagnostic>) -> Vec<ToolSet> {
     let by_name: HashMap<&str, &(SetFile, ProjectFile)> = loaded.sets.iter().map(|set| (set.0.name.as_str(), set)).collect();
     let mut flat = Vec::new();
@@ -59,7 +59,7 @@ fn expand<'a>(
     Ok(())
 }
 
-/// An error about an unknown name, with the nearest known one as a hint.
+/// Returns an error about an unknown name, with the nearest known name as a hint.
 pub(in crate::compose) fn unknown<'a>(
     what: &str,
     name: &str,
@@ -107,7 +107,7 @@ pub(super) fn check_rules(loaded: &LoadedProject, catalogue: &Catalogue, diagnos
     }
 }
 
-/// The valid agents of a project. An agent with an unknown set, tool or sub-agent is reported and left out.
+/// Returns the valid agents of a project. Reports and omits an agent with an unknown tool set, tool or sub-agent.
 pub(super) fn agents(loaded: &LoadedProject, catalogue: &Catalogue, diagnostics: &mut Vec<Diagnostic>) -> Vec<ProjectAgent> {
     let snapshot = catalogue.snapshot(&View::default());
     let sets = catalogue.sets();

@@ -4,7 +4,7 @@ use helve_core::Schema;
 use helve_project::{AgentFile, HelveFile, SetFile};
 use serde_json::{Map, Value, json};
 
-/// The JSON Schemas of project files, by kind: `helve`, `command`, `native`, `openapi`, `mcp`, `set`, `agent`.
+/// Returns the JSON Schemas of project files, by kind: `helve`, `command`, `native`, `openapi`, `mcp`, `set`, `agent`.
 #[must_use]
 pub fn file_schemas() -> Vec<(&'static str, Schema)> {
     vec![
@@ -18,7 +18,7 @@ pub fn file_schemas() -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// The schema of a file that has one of two forms.
+/// Returns the schema of a file that has one of two forms.
 fn either(one: &Schema, other: &Schema) -> Schema {
     let mut definitions = Map::new();
     let kinds = [one, other].map(|schema| {

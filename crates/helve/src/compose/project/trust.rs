@@ -1,24 +1,24 @@
-//! Trust in a project folder: granting it, revoking it, and what changed since it was granted.
+//! Grants and revokes trust in a project folder, and reports what has changed since the folder was trusted.
 
 use helve_project::{Capability, CapabilityChange, StateError};
 
 use crate::compose::Helve;
 
-/// What changed since a person trusted a folder.
+/// The changes in a folder since a person trusted it.
 #[derive(Debug, Clone, Default)]
 pub struct TrustChanges {
     /// New and changed capabilities.
     pub changed: Vec<(Capability, CapabilityChange)>,
-    /// Settings that were removed.
+    /// Trusted settings that the folder no longer has.
     pub missing: Vec<Capability>,
 }
 
 /// # Trust
 ///
-/// A project folder may come from anywhere. Until a person trusts it, its commands and servers do not run for agents, and its
-/// rules only tighten.
+/// A project folder may come from someone else. Until a person trusts the folder, agents need approval for its tools, Helve does not start
+/// its MCP servers, and its rules can only tighten.
 impl Helve {
-    /// Trusts the project folder with its current capabilities, and reloads it.
+    /// Trusts the project folder with its current capabilities, and reloads the folder.
     ///
     /// # Errors
     /// Returns an error if the decision cannot be stored.
@@ -30,7 +30,7 @@ impl Helve {
         Ok(())
     }
 
-    /// Trusts one more file of the project folder, and reloads it.
+    /// Trusts one more file of the project folder, and reloads the folder.
     ///
     /// # Errors
     /// Returns an error if the decision cannot be stored.
@@ -55,7 +55,7 @@ impl Helve {
         Ok(TrustChanges { changed, missing: decisions.missing(&report.root, &report.capabilities) })
     }
 
-    /// Revokes trust in the project folder, and reloads it. Returns whether it was trusted.
+    /// Revokes trust in the project folder, and reloads the folder. Returns whether the folder was trusted.
     ///
     /// # Errors
     /// Returns an error if the decision cannot be stored.

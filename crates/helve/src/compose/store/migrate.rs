@@ -21,7 +21,7 @@ impl Helve {
         }
         let failed = |error: &dyn std::fmt::Display| {
             let message = format!("cannot move the store {STORE} to the state folder: {error}");
-            OpenStoreError::new(message, "move it away to start with a new one, or open it with --store")
+            OpenStoreError::new(message, "move the file away to start with a new store, or open it with --store")
         };
         let _lock = state.lock().map_err(|error| failed(&error))?;
         if file.exists() {
@@ -41,7 +41,7 @@ impl Helve {
     }
 }
 
-/// Returns whether a store is empty: a mere listing creates a store, too.
+/// Returns whether a store is empty. Listing runs also creates a store, so an empty one may be replaced.
 async fn is_empty(file: &Path) -> Result<bool, StoreError> {
     let store = SqliteStore::open(file)?;
     Ok(store.tasks(TaskFilter::default().unread(false).limit(1)).await?.is_empty()

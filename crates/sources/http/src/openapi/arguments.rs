@@ -1,14 +1,14 @@
-//! The arguments of a tool. Every parameter gets a unique name that templates can use.
+//! Collects the arguments of a tool. Every parameter gets a unique name that templates can use.
 
 use serde_json::{Map, Value, json};
 
 use super::names::{MAX_NAME, cut, lettered, snake};
 
-/// Reserved words of the template language.
+/// Reserved words of the template language, which cannot be names of arguments.
 const RESERVED: [&str; 16] =
     ["and", "else", "false", "False", "if", "in", "is", "loop", "none", "None", "not", "or", "self", "super", "true", "True"];
 
-/// The part of the request that an argument goes to.
+/// The part of the request that contains an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Location {
     Path,
@@ -28,7 +28,7 @@ impl Location {
     }
 }
 
-/// The arguments of a tool.
+/// The arguments of a tool, with their schemas.
 #[derive(Default)]
 pub(super) struct Arguments {
     properties: Map<String, Value>,
@@ -36,7 +36,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Adds an argument for a parameter named `written`, and returns its template.
+    /// Adds an argument for the parameter that the document names `written`. Returns a template for the argument.
     pub fn add(&mut self, written: &str, location: Location, schema: Value, required: bool) -> String {
         let name = self.free_name(&identifier(written, location), location);
         if required {
@@ -50,12 +50,12 @@ impl Arguments {
         self.properties.contains_key(name)
     }
 
-    /// The schemas of all arguments.
+    /// Returns the schemas of all arguments.
     pub fn schemas(&self) -> impl Iterator<Item = &Value> {
         self.properties.values()
     }
 
-    /// The input schema of the tool.
+    /// Returns the input schema of the tool, with `definitions` as `$defs`.
     pub fn schema(self, definitions: Map<String, Value>) -> Value {
         let mut schema = json!({"type": "object", "properties": self.properties, "additionalProperties": false});
         if !self.required.is_empty() {
@@ -67,19 +67,19 @@ impl Arguments {
         schema
     }
 
-    /// `id`; `id_query` if `id` is taken; then `id_query_2`.
+    /// Returns the first unused name of, for example, `id`, `id_query` and `id_query_2`.
     fn free_name(&self, wanted: &str, location: Location) -> String {
         if !self.has(wanted) {
             return wanted.to_owned();
         }
         let ending = |number: usize| if number == 1 { format!("_{}", location.name()) } else { format!("_{}_{number}", location.name()) };
         let numbered = |number| format!("{}{}", cut(wanted, MAX_NAME - ending(number).len()), ending(number));
-        // One of these names is free, because there are more of them than arguments.
+        // There are more candidates than arguments, so one of them is unused.
         (1..=self.properties.len() + 1).map(numbered).find(|name| !self.has(name)).unwrap_or_default()
     }
 }
 
-/// The name of an argument: the document's name if templates can use it, else its words in snake case.
+/// Returns the name of an argument: the name in the document if templates can use it, otherwise the name in snake case.
 pub(super) fn identifier(written: &str, location: Location) -> String {
     let usable = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let plain = written.len() <= MAX_NAME

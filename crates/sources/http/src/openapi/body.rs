@@ -1,4 +1,4 @@
-//! Converts a request body: to one argument per property if possible, else to a single argument.
+//! Converts a request body to one argument for each property if possible, otherwise to a single argument.
 
 use serde_json::{Map, Value, json};
 
@@ -13,9 +13,9 @@ use crate::definition::BodyFormat;
 pub(super) struct Body {
     pub value: Option<Value>,
     pub format: BodyFormat,
-    /// The `Content-Type`, if it does not follow from the format.
+    /// The `Content-Type` header, if the format does not determine it.
     pub content_type: Option<String>,
-    /// What was omitted.
+    /// A note on what was omitted.
     pub note: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn place<'d>(
     Ok(Body { value: Some(value), format, content_type, note: None })
 }
 
-/// The first supported media type.
+/// Returns the preferred media type, its format and its name. Fails if no media type is supported.
 fn choose<'d>(content: &'d Map<String, Value>) -> Result<(&'d Value, BodyFormat, &'d str), String> {
     type Fits = fn(&str) -> bool;
     let wanted: [(Fits, BodyFormat); 4] = [
@@ -73,7 +73,7 @@ fn choose<'d>(content: &'d Map<String, Value>) -> Result<(&'d Value, BodyFormat,
         let found = content.iter().map(|(kind, media)| (bare(kind), media)).find(|(kind, _)| fits(&kind.to_ascii_lowercase()));
         if let Some((kind, media)) = found {
             let kind = if kind.contains('*') { "*/*" } else { kind };
-            // It is sent as a header.
+            // The media type is sent as a header, so it must not contain other characters.
             let sendable = |byte: u8| byte.is_ascii_graphic() && !b"{}\"".contains(&byte);
             return if kind.bytes().all(sendable) { Ok((media, format, kind)) } else { Err("its body has an invalid media type".into()) };
         }
@@ -82,7 +82,8 @@ fn choose<'d>(content: &'d Map<String, Value>) -> Result<(&'d Value, BodyFormat,
     Err(format!("its body has the unsupported media type {}; JSON, forms and text are supported", kinds.join(" or ")))
 }
 
-/// The properties of a body, if the schema has nothing else and no property clashes with another argument.
+/// Returns the properties of a body as name, schema, and whether the property is required. Returns `None` if the schema has other
+/// keywords, or a property conflicts with another argument.
 fn parts(schema: &Value, arguments: &Arguments) -> Option<Vec<(String, Value, bool)>> {
     let fields = schema.as_object()?;
     let properties = fields.get("properties")?.as_object().filter(|properties| !properties.is_empty())?;
@@ -99,7 +100,7 @@ fn parts(schema: &Value, arguments: &Arguments) -> Option<Vec<(String, Value, bo
         return None;
     }
     let required = fields.get("required").and_then(Value::as_array);
-    // A required property without a schema could never be sent.
+    // A required property that is not listed could never be sent.
     if required.is_some_and(|required| required.iter().any(|name| name.as_str().is_none_or(|name| !properties.contains_key(name)))) {
         return None;
     }
@@ -107,7 +108,7 @@ fn parts(schema: &Value, arguments: &Arguments) -> Option<Vec<(String, Value, bo
     Some(properties.iter().map(|(name, schema)| (name.clone(), schema.clone(), needed(name))).collect())
 }
 
-/// The schema of the body as a single argument.
+/// Returns the schema of the body as a single argument, with a description.
 fn whole(mut schema: Value, request: &Value) -> Value {
     let description = request.get("description").and_then(Value::as_str).unwrap_or("The body of the request.");
     if let Some(fields) = schema.as_object_mut() {

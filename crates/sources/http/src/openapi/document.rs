@@ -1,4 +1,4 @@
-//! An OpenAPI document: its version, references and operations.
+//! Reads an OpenAPI document: checks its version, resolves references, and lists its operations.
 
 use helve_core::authored::FieldError;
 use helve_core::printable::{escape, shorten};
@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use super::SkippedOperation;
 use crate::definition::Method;
 
-/// Maximum length of a chain of references.
+/// Maximum number of references in a chain.
 const MAX_HOPS: usize = 16;
 /// Maximum number of operations in a document, imported or not. The largest public documents have about a thousand.
 const MAX_OPERATIONS: usize = 20_000;
 
-/// The methods of a path item; `None` if tools cannot use a method.
+/// The methods of a path item: key in the document, name in requests, and the method for tools, if tools support it.
 const METHODS: [(&str, &str, Option<Method>); 8] = [
     ("get", "GET", Some(Method::Get)),
     ("head", "HEAD", Some(Method::Head)),
@@ -31,11 +31,11 @@ pub(super) struct Document<'d> {
     paths: &'d Map<String, Value>,
 }
 
-/// One operation.
+/// An operation of the document: a method of a path.
 pub(super) struct Operation<'d> {
-    /// The method as sent in requests.
+    /// The name of the method, such as `GET`.
     pub verb: &'static str,
-    /// The method, if tools can use it.
+    /// The method; `None` if tools do not support it.
     pub method: Option<Method>,
     pub path: &'d str,
     pub id: Option<&'d str>,
@@ -44,7 +44,7 @@ pub(super) struct Operation<'d> {
     pub shared: &'d Map<String, Value>,
 }
 
-/// The operations of a document, and the path items that could not be read.
+/// The operations of a document, and the path items and operations that are invalid.
 pub(super) struct OperationList<'d> {
     pub operations: Vec<Operation<'d>>,
     pub unreadable: Vec<SkippedOperation>,
@@ -61,7 +61,7 @@ impl<'d> Document<'d> {
         let version = match root.get("openapi") {
             Some(Value::String(version)) => version.clone(),
             Some(Value::Number(version)) => version.to_string(),
-            _ => return wrong("not an OpenAPI document", "it must contain `openapi: 3.0.3` or `openapi: 3.1.0`"),
+            _ => return wrong("not an OpenAPI document", "the document must contain `openapi: 3.0.3` or `openapi: 3.1.0`"),
         };
         if version != "3" && !version.starts_with("3.") {
             let message = format!("OpenAPI {} is not supported", shown(&version));
@@ -73,12 +73,12 @@ impl<'d> Document<'d> {
         }
     }
 
-    /// A top-level field.
+    /// Returns a top-level field of the document.
     pub fn field(&self, name: &str) -> Option<&'d Value> {
         self.root.get(name)
     }
 
-    /// All operations in document order.
+    /// Returns all operations in document order. Fails if there are too many.
     pub fn operations(&self) -> Result<OperationList<'d>, FieldError> {
         let mut list = OperationList { operations: Vec::new(), unreadable: Vec::new() };
         for (path, item) in self.paths.iter().filter(|(path, _)| !path.starts_with("x-")) {
@@ -107,7 +107,7 @@ impl<'d> Document<'d> {
         Ok(list)
     }
 
-    /// Resolves a value that may be a reference.
+    /// Returns the value, or the value that it refers to if it is a reference.
     pub fn follow(&self, value: &'d Value) -> Result<&'d Value, String> {
         let mut value = value;
         for _ in 0..MAX_HOPS {
@@ -119,7 +119,7 @@ impl<'d> Document<'d> {
         Err("it has circular references".into())
     }
 
-    /// The target of a reference.
+    /// Returns the value that a reference points to.
     pub fn target(&self, reference: &str) -> Result<&'d Value, String> {
         let Some(fragment) = reference.strip_prefix('#') else {
             return Err(format!("its reference `{}` points outside the document; bundle the document first", shown(reference)));
@@ -130,7 +130,7 @@ impl<'d> Document<'d> {
 }
 
 impl Operation<'_> {
-    /// Its `operationId`, or its method and path.
+    /// Returns the `operationId` of the operation, or its method and path.
     pub fn label(&self) -> String {
         self.id.map_or_else(|| shown(&format!("{} {}", self.verb, self.path)), shown)
     }
@@ -139,18 +139,18 @@ impl Operation<'_> {
         self.fields.get("deprecated") == Some(&Value::Bool(true))
     }
 
-    /// Its tags.
+    /// Returns the tags of the operation.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.fields.get("tags").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
     }
 
-    /// Returns whether it is a read-only request.
+    /// Returns whether the operation is read-only: GET or HEAD.
     pub fn reads(&self) -> bool {
         matches!(self.method, Some(Method::Get | Method::Head))
     }
 }
 
-/// A text of the document, escaped and shortened for display.
+/// Returns a text of the document, escaped and shortened for display.
 pub(super) fn shown(text: &str) -> String {
     shorten(&escape(text), 120)
 }

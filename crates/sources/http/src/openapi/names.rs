@@ -1,4 +1,4 @@
-//! Names of tools and arguments that all model providers accept.
+//! Derives names of tools and arguments that all model providers accept.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,22 @@ use helve_core::authored::FieldError;
 
 use super::document::{Operation, shown};
 
-/// Maximum length of a tool or argument name that all providers accept.
+/// Maximum length of a tool or argument name that all providers accept, in bytes.
 pub(super) const MAX_NAME: usize = 64;
-/// Maximum length of a prefix.
+/// Maximum length of a prefix, in bytes.
 const MAX_PREFIX: usize = 32;
-/// Number of naming schemes, from the plainest to a unique one.
+/// Number of naming schemes, from the simplest name to a unique one.
 const LEVELS: usize = 5;
 
 /// The tool name of an operation, without the prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToolName {
     pub name: String,
-    /// Why it differs from the name in the document.
+    /// Why the name differs from the name in the document, if it does.
     pub why: Option<String>,
 }
 
-/// Maximum length of a name without the prefix.
+/// Returns the maximum length of a name without the prefix. Fails if the prefix is invalid.
 pub(super) fn room(prefix: Option<&str>) -> Result<usize, FieldError> {
     let Some(prefix) = prefix.filter(|prefix| !prefix.is_empty()) else { return Ok(MAX_NAME) };
     if prefix.len() > MAX_PREFIX {
@@ -39,9 +39,9 @@ pub(super) fn room(prefix: Option<&str>) -> Result<usize, FieldError> {
     Ok(MAX_NAME - prefix.len() - 1)
 }
 
-/// Gives every operation a unique name that does not depend on their order; `None` if that fails.
+/// Gives every operation a unique name that does not depend on the order of operations. The name is `None` if all naming schemes conflict.
 ///
-/// If several operations want the same name, all of them get another one.
+/// If several operations would have the same name, all of them get another one.
 pub(super) fn allocate(operations: &[Operation<'_>], room: usize) -> Vec<Option<ToolName>> {
     let wanted: Vec<String> = operations.iter().map(wanted).collect();
     let mut levels = vec![0; operations.len()];
@@ -50,7 +50,7 @@ pub(super) fn allocate(operations: &[Operation<'_>], room: usize) -> Vec<Option<
     for _ in 0..2 * LEVELS {
         let mut clashing = Vec::new();
         for group in groups(&names).into_values().filter(|group| group.len() > 1) {
-            // An unchanged name has precedence over a changed one.
+            // An operation whose name was not changed keeps it; only those with changed names get another one.
             let any_changed = group.iter().any(|index| levels[*index] > 0);
             clashing.extend(group.into_iter().filter(|index| !any_changed || levels[*index] > 0));
         }
@@ -85,7 +85,7 @@ fn groups(names: &[String]) -> HashMap<String, Vec<usize>> {
     groups
 }
 
-/// The name of an operation if it were the only one.
+/// Returns the simplest name of an operation, which may conflict with others.
 fn wanted(operation: &Operation<'_>) -> String {
     match operation.id.map(snake) {
         Some(name) if !name.is_empty() => lettered(name, "call"),
@@ -93,7 +93,7 @@ fn wanted(operation: &Operation<'_>) -> String {
     }
 }
 
-/// `GET /pets/{id}/toys` becomes `get_pets_toys_by_id`.
+/// Returns a name from the method and path: `get_pets_toys_by_id` for `GET /pets/{id}/toys`.
 fn from_path(operation: &Operation<'_>) -> String {
     let (mut fixed, mut variable) = (vec![operation.verb.to_lowercase()], Vec::new());
     for (index, piece) in operation.path.split(['{', '}']).enumerate() {
@@ -121,7 +121,7 @@ fn at_level(operation: &Operation<'_>, wanted: &str, level: usize, room: usize) 
     format!("{}_{ending}", cut(wanted, room - ending.len() - 1))
 }
 
-/// Shortens a name, between words if possible.
+/// Shortens a name to at most `room` characters, between words if possible.
 pub(super) fn cut(name: &str, room: usize) -> String {
     if name.len() <= room {
         return name.to_owned();
@@ -132,14 +132,14 @@ pub(super) fn cut(name: &str, room: usize) -> String {
     head[..end].trim_end_matches('_').to_owned()
 }
 
-/// Adds a word to the front of a name that does not start with a letter.
+/// Prepends a word to a name that does not start with a letter.
 pub(super) fn lettered(name: String, word: &str) -> String {
     if name.starts_with(|first: char| first.is_ascii_alphabetic()) { name } else { format!("{word}_{name}") }
 }
 
-/// A text in snake case: `getPetById` and `get-pet-by-id` become `get_pet_by_id`.
+/// Converts a text to snake case: `getPetById` and `get-pet-by-id` become `get_pet_by_id`.
 pub(super) fn snake(text: &str) -> String {
-    // Names are shorter; the document may contain anything.
+    // Limit the work: names are shorter, but the document may contain a text of any length.
     let letters: Vec<char> = text.chars().take(1_000).collect();
     let mut name = String::new();
     for (index, letter) in letters.iter().enumerate() {
@@ -152,7 +152,7 @@ pub(super) fn snake(text: &str) -> String {
         let before = index.checked_sub(1).map_or(' ', |before| letters[before]);
         if letter.is_ascii_uppercase() && before.is_ascii_alphanumeric() {
             let after = |distance: usize| letters.get(index + distance).copied().unwrap_or(' ');
-            // In `HTTPServer` the last capital starts a new word, but not in `listURLs`.
+            // In `HTTPServer` the last capital letter starts a new word, but not in `listURLs`.
             let plural = after(1) == 's' && !after(2).is_ascii_lowercase();
             if !before.is_ascii_uppercase() || (after(1).is_ascii_lowercase() && !plural) {
                 name.push('_');

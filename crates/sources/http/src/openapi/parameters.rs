@@ -15,17 +15,17 @@ use crate::plan::FORBIDDEN;
 
 /// Maximum number of parameters of an operation.
 const MAX_PARAMETERS: usize = 200;
-/// Headers that OpenAPI does not treat as parameters, and cookies. See also [`FORBIDDEN`].
+/// Headers that are not parameters: those that OpenAPI excludes, and cookies. See also [`FORBIDDEN`].
 const NOT_PARAMETERS: [&str; 4] = ["accept", "content-type", "authorization", "cookie"];
 
 /// The templates that put arguments into a request.
 #[derive(Default)]
 pub(super) struct RequestTemplates {
-    /// Templates by path variable.
+    /// The templates of path variables, by name.
     pub path: Map<String, Value>,
     pub query: Map<String, Value>,
     pub headers: Vec<(String, String)>,
-    /// What was omitted.
+    /// Notes on what was omitted.
     pub notes: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn place<'d>(
 }
 
 impl RequestTemplates {
-    /// Adds a parameter of the query or a header.
+    /// Adds a query or header parameter.
     fn add(&mut self, parameter: &Parameter<'_>, form: Form, arguments: &mut Arguments) {
         match form {
             Form::Plain(schema) if parameter.location == "header" => {
@@ -104,7 +104,7 @@ impl RequestTemplates {
     }
 }
 
-/// The parameters of an operation, which override parameters of its path with the same name and location.
+/// Returns the parameters of an operation. Parameters of the operation override those of its path with the same name and location.
 fn effective<'d>(document: &Document<'d>, operation: &Operation<'d>) -> Result<Vec<Parameter<'d>>, String> {
     let mut found: Vec<Parameter<'d>> = Vec::new();
     for level in [operation.shared, operation.fields] {
@@ -131,7 +131,7 @@ fn effective<'d>(document: &Document<'d>, operation: &Operation<'d>) -> Result<V
 }
 
 impl Parameter<'_> {
-    /// Returns whether the definition or HTTP itself sets the value.
+    /// Returns whether the definition, the credentials or the HTTP client set the value.
     fn is_set_elsewhere(&self, definition: &OpenApiDefinition) -> bool {
         let same = |name: &String| name.eq_ignore_ascii_case(self.name);
         let (header, query) = match &definition.auth_method {
@@ -151,7 +151,7 @@ impl Parameter<'_> {
         }
     }
 
-    /// Why it cannot be sent.
+    /// Returns why the parameter cannot be sent, or `None` if it can.
     fn obstacle(&self) -> Option<String> {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         match self.location {

@@ -1,7 +1,7 @@
-//! Converts the schemas of a document to JSON Schema for requests: references are resolved, OpenAPI 3.0 keywords translated.
+//! Converts the schemas of a document to JSON Schemas for requests: resolves references, and translates OpenAPI 3.0 keywords.
 //!
-//! References are inlined, because models read that best; recursive ones become definitions. Defaults are mentioned in descriptions but
-//! not filled in, because a partial update would then reset all other fields.
+//! References are inlined, because models understand inlined schemas best. Recursive references become definitions. Descriptions mention
+//! defaults, but defaults are not filled in, because a partial update would then reset all other fields.
 
 mod combine;
 mod definitions;
@@ -20,18 +20,18 @@ use super::Obstacle;
 use super::document::Document;
 use super::text::{READ_FOR_ONE, clean};
 
-/// Maximum number of inlined schemas of a tool, before references are used instead.
+/// Maximum number of inlined schemas of a tool. If there are more, references are used instead.
 const MAX_INLINE: usize = 2_000;
-/// Maximum number of schemas of a tool.
+/// Maximum number of schemas of a tool if references are used.
 const MAX_SCHEMAS: usize = 10_000;
-/// Maximum depth of inlined schemas. A level takes two levels of JSON, of which 64 are allowed.
+/// Maximum depth of inlined schemas. Each level takes two levels of JSON, of which 64 are allowed.
 const MAX_INLINE_DEPTH: usize = 28;
 /// Maximum depth of schemas through references.
 const MAX_DEPTH: usize = 100;
 /// Maximum length of a description in characters.
 const MAX_DESCRIPTION: usize = 400;
 
-/// Keywords that are copied as they are.
+/// Keywords that are copied unchanged.
 const COPIED: [&str; 17] = [
     "type",
     "enum",
@@ -68,7 +68,7 @@ const ONE: [&str; 11] = [
 /// Keywords that contain a list of schemas.
 const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 
-/// Caches which patterns can be matched in linear time.
+/// A cache of which regular expressions can be matched in linear time.
 #[derive(Default)]
 pub(super) struct Patterns(HashMap<String, bool>);
 
@@ -83,17 +83,17 @@ impl Patterns {
     }
 }
 
-/// Converts the schemas of one tool.
+/// A converter for the schemas of one tool.
 pub(super) struct Converter<'a, 'd> {
     document: &'a Document<'d>,
     patterns: &'a mut Patterns,
     /// Whether references are inlined.
     inline: bool,
-    /// Work done so far.
+    /// The number of schemas converted so far, including surcharges for long lists and descriptions.
     work: usize,
-    /// References being resolved.
+    /// The references that are being resolved.
     open: Vec<&'d str>,
-    /// References that refer to themselves.
+    /// The references whose schemas refer to themselves.
     recursive: HashSet<&'d str>,
     definitions: Definitions<'d>,
 }
@@ -104,17 +104,17 @@ impl<'a, 'd> Converter<'a, 'd> {
         Self { document, patterns, inline, work: 0, open, recursive, definitions }
     }
 
-    /// Converts a schema.
+    /// Converts a schema of the document.
     pub fn convert(&mut self, schema: &'d Value) -> Result<Value, Obstacle> {
         self.any(schema, 0)
     }
 
-    /// The schema itself, or its definition if it is a reference.
+    /// Returns the schema, or its definition if the schema is a reference.
     pub fn opened<'v>(&'v self, schema: &'v Value) -> &'v Value {
         definitions::referred(schema).and_then(|name| self.definitions.get(name)).unwrap_or(schema)
     }
 
-    /// The definitions that the schemas need.
+    /// Returns the definitions that the schemas need.
     pub fn definitions<'v>(&self, schemas: impl IntoIterator<Item = &'v Value>) -> Map<String, Value> {
         self.definitions.needed(schemas)
     }
@@ -138,7 +138,7 @@ impl<'a, 'd> Converter<'a, 'd> {
         if self.work > if self.inline { MAX_INLINE } else { MAX_SCHEMAS } { Err(Obstacle::TooLarge) } else { Ok(()) }
     }
 
-    /// A reference and its sibling keywords, which apply as well.
+    /// Converts a reference and its sibling keywords, which also apply.
     fn reference(&mut self, reference: &'d str, fields: &'d Map<String, Value>, depth: usize) -> Result<Value, Obstacle> {
         let target = self.expanded(reference, depth)?;
         let mut beside = self.keywords(fields, depth)?;
@@ -168,7 +168,7 @@ impl<'a, 'd> Converter<'a, 'd> {
         Ok(self.definitions.define(reference, schema))
     }
 
-    /// The keywords that matter for requests; all others are dropped.
+    /// Converts the keywords that matter for requests, and drops all others.
     fn keywords(&mut self, fields: &'d Map<String, Value>, depth: usize) -> Result<Map<String, Value>, Obstacle> {
         let mut schema = Map::new();
         let mut hidden = HashSet::new();
@@ -189,7 +189,7 @@ impl<'a, 'd> Converter<'a, 'd> {
                 ("exclusiveMaximum" | "exclusiveMinimum", Value::Number(_)) => value.clone(),
                 ("pattern", Value::String(pattern)) if self.patterns.usable(pattern) => value.clone(),
                 ("description", Value::String(text)) => {
-                    // Cleaning a description counts as work.
+                    // Count cleaning a description as work.
                     self.spend(text.len().min(MAX_DESCRIPTION * READ_FOR_ONE) / 200)?;
                     json!(clean(text, MAX_DESCRIPTION))
                 }
@@ -208,7 +208,7 @@ impl<'a, 'd> Converter<'a, 'd> {
         list.map(|schema| self.any(schema, depth + 1)).collect::<Result<Vec<_>, _>>().map(Value::Array)
     }
 
-    /// The properties that a request may have; `readOnly` ones are hidden.
+    /// Converts the properties that a request may have. Adds the names of `readOnly` properties to `hidden` instead.
     fn properties(&mut self, named: &'d Map<String, Value>, hidden: &mut HashSet<&'d str>, depth: usize) -> Result<Value, Obstacle> {
         let mut properties = Map::new();
         for (name, schema) in named {

@@ -1,4 +1,4 @@
-//! Selects operations by name, pattern or tag. A filter that matches nothing is a mistake.
+//! Selects operations by name, pattern or tag. A name or tag that matches no operation is an error.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use crate::definition::OpenApiDefinition;
 
 /// A selected operation.
 pub(super) struct SelectedOperation {
-    /// Its index in the document.
+    /// The index of the operation in the document.
     pub index: usize,
-    /// Whether it was selected by its exact name.
+    /// Whether the operation was selected by its exact name.
     pub by_name: bool,
 }
 
-/// The selected operations in document order.
+/// Returns the selected operations in document order.
 pub(super) fn choose(
     definition: &OpenApiDefinition,
     operations: &[Operation<'_>],

@@ -1,4 +1,4 @@
-//! The base URL of the service, and the URL of each operation.
+//! Determines the base URL of the service, and the path of each operation.
 
 use helve_core::authored::FieldError;
 use serde_json::{Map, Value};
@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 use super::document::{Document, Operation, shown};
 use super::{Obstacle, names};
 
-/// The base URL of an operation, without a trailing slash.
+/// Returns the base URL of an operation, without a trailing slash.
 ///
-/// A URL in the definition applies to all operations, so that a test system is never mixed with the one in the document.
+/// A URL in the definition, `given`, applies to all operations, so that calls never mix, for example, a test system and the system in
+/// the document.
 pub(super) fn base(given: Option<&str>, document: &Document<'_>, operation: &Operation<'_>) -> Result<String, Obstacle> {
     if let Some(given) = given {
         return absolute(given).map_err(|message| Obstacle::Definition(FieldError::new("/api_url", message)));
@@ -50,7 +51,7 @@ fn absolute(url: &str) -> Result<String, String> {
     }
 }
 
-/// The unique variables of a path, in order.
+/// Returns the variables of a path in order, without duplicates.
 pub(super) fn variables(path: &str) -> Result<Vec<&str>, String> {
     let mut found = Vec::new();
     for piece in pieces(path)? {
@@ -63,13 +64,13 @@ pub(super) fn variables(path: &str) -> Result<Vec<&str>, String> {
     Ok(found)
 }
 
-/// The path with templates instead of variables.
+/// Returns the path with templates in place of its variables.
 pub(super) fn with_templates(path: &str, templates: &Map<String, Value>) -> Result<String, String> {
     let dots = path.split('/').any(|segment| matches!(segment, "." | ".."));
     if dots || path.contains(['?', '#', '\\']) || path.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err("its path contains characters that are not allowed".into());
     }
-    // Without the slash, the path could change the host.
+    // Add a slash: without it, the path could change the host.
     let slash = if path.starts_with('/') { "" } else { "/" };
     let path = replace_variables(path, |name| Ok(templates.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()))?;
     Ok(format!("{slash}{path}"))

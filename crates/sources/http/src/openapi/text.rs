@@ -1,13 +1,13 @@
-//! Descriptions for models: without markup and hidden characters, and of limited length.
+//! Cleans descriptions for models: removes markup and hidden characters, and limits the length.
 
 use helve_core::printable::is_deceptive;
 
-/// Bytes read per character that may be kept.
+/// Number of bytes that are read for each character that may be kept.
 pub(super) const READ_FOR_ONE: usize = 16;
-/// How far to look for the end of a tag or link.
+/// Maximum number of bytes that are searched for the end of a tag or link.
 const MAX_MARKUP: usize = 2_000;
 
-/// Tags that start a new line.
+/// HTML tags that start a new line.
 const BLOCKS: [&str; 25] = [
     "blockquote",
     "br",
@@ -35,7 +35,7 @@ const BLOCKS: [&str; 25] = [
     "tr",
     "ul",
 ];
-/// Other tags. Words in angle brackets that are not listed, such as `<token>`, are text.
+/// HTML tags that do not start a new line. All other words in angle brackets, such as `<token>`, count as text.
 const INLINE: [&str; 28] = [
     "a", "abbr", "article", "b", "cite", "code", "del", "em", "figure", "font", "i", "iframe", "img", "ins", "kbd", "mark", "nav", "s",
     "script", "small", "span", "strong", "style", "sub", "sup", "tbody", "th", "thead",
@@ -43,7 +43,7 @@ const INLINE: [&str; 28] = [
 const ENTITIES: [(&str, &str); 7] =
     [("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&apos;", "'"), ("&nbsp;", " ")];
 
-/// The text on one line, cut at the end of a sentence near `limit` characters.
+/// Returns the text without markup, on one line, and with at most about `limit` characters. Cuts at the end of a sentence if possible.
 pub(super) fn clean(text: &str, limit: usize) -> String {
     let mut plain = String::new();
     without_markup(head(text, limit * READ_FOR_ONE), &mut plain, 0);
@@ -52,7 +52,7 @@ pub(super) fn clean(text: &str, limit: usize) -> String {
     at_sentence(&words.join(" "), limit)
 }
 
-/// Joins a summary and a description, which often starts with the summary.
+/// Joins a summary and a description. Leaves out the summary if the description starts with it.
 pub(super) fn joined(summary: &str, description: &str) -> String {
     let bare = summary.trim_end_matches(['.', ' ']);
     if summary.is_empty() || description.to_lowercase().starts_with(&bare.to_lowercase()) {
@@ -95,7 +95,7 @@ fn without_markup(text: &str, plain: &mut String, depth: usize) {
             })
         };
         if taken == 0 {
-            // All four characters are single bytes.
+            // Each of the four characters is a single byte.
             plain.push_str(&rest[..1]);
         }
         rest = &rest[taken.max(1)..];
@@ -103,7 +103,7 @@ fn without_markup(text: &str, plain: &mut String, depth: usize) {
     plain.push_str(rest);
 }
 
-/// The length of the tag at the start of a text; 0 if there is none.
+/// Returns the length of the HTML tag at the start of a text, or 0 if there is none. Adds a space to `plain` if the tag starts a new line.
 fn tag(text: &str, plain: &mut String) -> usize {
     let inner = text[1..].trim_start_matches('/');
     let name = head(inner, 12).split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default().to_ascii_lowercase();
@@ -118,12 +118,12 @@ fn tag(text: &str, plain: &mut String) -> usize {
     end + 1
 }
 
-/// The label of the Markdown link at the start of a text, and the length of the link.
+/// Returns the label of the Markdown link at the start of a text, and the length of the link in bytes.
 fn label(text: &str) -> Option<(&str, usize)> {
     let mut open = 0usize;
     let end = text.char_indices().find_map(|(at, c)| {
         match c {
-            // Deeper brackets are not links, and scanning each of them would take long.
+            // More deeply nested brackets are not links, and scanning all of them would take too long.
             '[' if open == 3 => return Some(None),
             '[' => open += 1,
             ']' => open = open.saturating_sub(1),
@@ -138,7 +138,7 @@ fn label(text: &str) -> Option<(&str, usize)> {
     Some((&text[1..end], end + close + 1))
 }
 
-/// A cleaned text, cut at the end of a sentence near `limit` characters.
+/// Shortens a cleaned text to at most about `limit` characters, at the end of a sentence if possible.
 pub(super) fn at_sentence(text: &str, limit: usize) -> String {
     let Some((end, _)) = text.char_indices().nth(limit) else { return text.to_owned() };
     let kept = &text[..end];

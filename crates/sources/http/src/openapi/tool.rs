@@ -1,4 +1,4 @@
-//! Converts one operation to one tool.
+//! Converts an operation to a tool definition.
 
 use helve_core::authored::RulesFields;
 use helve_core::{Permission, Schema};
@@ -11,12 +11,12 @@ use super::text::{at_sentence, clean, joined};
 use super::{Obstacle, body, parameters, servers};
 use crate::definition::{HttpDefinition, OpenApiDefinition};
 
-/// Approximate maximum length of a description in characters; it ends with a sentence.
+/// Approximate maximum length of a description in characters. A description is cut at the end of a sentence.
 const MAX_DESCRIPTION: usize = 1_000;
 /// Maximum length of a title in characters.
 const MAX_TITLE: usize = 120;
 
-/// Converts the operations of a document.
+/// A converter of operations to tool definitions.
 pub(super) struct Importer<'a, 'd> {
     definition: &'a OpenApiDefinition,
     document: &'a Document<'d>,
@@ -28,7 +28,7 @@ impl<'a, 'd> Importer<'a, 'd> {
         Self { definition, document, patterns }
     }
 
-    /// The tool of an operation, and how it differs from the document.
+    /// Creates the definition of the tool for an operation. Also returns notes on how the tool differs from the document.
     pub fn tool(&mut self, operation: &Operation<'d>, name: &str) -> Result<(HttpDefinition, Vec<String>), Obstacle> {
         match self.attempt(operation, name, true) {
             Err(Obstacle::TooLarge) => self.attempt(operation, name, false),
@@ -49,7 +49,7 @@ impl<'a, 'd> Importer<'a, 'd> {
         let definitions = converter.definitions(arguments.schemas());
         let parameters = arguments.schema(definitions);
         Schema::new(parameters.clone()).map_err(|error| format!("its input schema is not supported: {error}"))?;
-        // Last, because a missing URL matters only if a tool needs it.
+        // Check the URL last, because a missing URL matters only if the operation can be converted.
         let base = servers::base(definition.api_url.as_deref(), self.document, operation)?;
         let mut headers = definition.headers.clone();
         headers.extend(templates.headers);
@@ -100,7 +100,8 @@ fn describe(operation: &Operation<'_>) -> (Option<String>, String) {
     (Some(title).filter(|title| !title.is_empty()), at_sentence(&described, MAX_DESCRIPTION))
 }
 
-/// Read-only requests are harmless and repeatable. All others need confirmation and are not cached.
+/// Returns the rules of a tool. By default, read-only requests need no approval and are idempotent; all others need approval and are not
+/// cached.
 fn rules(given: &RulesFields, reads: bool) -> RulesFields {
     let mut rules = given.clone();
     rules.permission = Some(given.permission.unwrap_or(if reads { Permission::Auto } else { Permission::Confirm }));

@@ -1,4 +1,4 @@
-//! The tool list of a remote tool server. It is untrusted: unusable entries are skipped.
+//! Fetches the tool list of a remote tool server. The list is untrusted, so invalid entries are skipped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::definition::RemoteDefinition;
 use crate::failure;
 
 const KEY_HEADER: &str = "X-API-Key";
-/// Maximum number of tools of a server.
+/// Maximum number of tools that are used of a server.
 const MAX_TOOLS: usize = 1_000;
 const LIST_LIMITS: JsonLimits = JsonLimits { bytes: 4 << 20, depth: 64, nodes: 200_000 };
 
-/// Fetches the tool list of a server.
+/// A client for the tool list of a server.
 pub(super) struct Listing {
     server: Arc<Server>,
     definition: RemoteDefinition,
@@ -38,13 +38,13 @@ impl Listing {
             }
             None => Credentials::None,
         };
-        // The server's operator decides what its tools do, so they need confirmation by default.
+        // The operator of the server decides what its tools do, so they need approval by default.
         let rules = definition.rules.rules(Permission::Confirm);
         let server = Arc::new(Server::new(&url, credentials, rules.attempt_timeout(), fetch, redactor));
         Ok(Self { server, definition: definition.clone(), url, rules })
     }
 
-    /// Fetches the tools.
+    /// Fetches the tool list, and creates the tools.
     pub(super) async fn fetch(&self) -> Result<ToolList, String> {
         let mut request = Request::new(Method::GET, self.url.clone());
         request.reach = Reach::Any;
@@ -85,7 +85,7 @@ impl Listing {
     fn tool(&self, entry: &Value, index: usize) -> Result<RemoteTool, FieldError> {
         let at = |field: &str| format!("/tools/{index}{field}");
         let text = |field: &str| entry.get(field).and_then(Value::as_str);
-        let Some(name) = text("name") else { return Err(FieldError::new(at("/name"), "a tool needs a name")) };
+        let Some(name) = text("name") else { return Err(FieldError::new(at("/name"), "the tool has no name")) };
         if self.definition.prefix().len() + 1 + name.len() > ToolSpec::MAX_NAME {
             return Err(FieldError::new(at("/name"), "the tool name is too long"));
         }

@@ -1,4 +1,4 @@
-//! A tool of a remote tool server: a POST to `/execute`.
+//! A tool of a remote tool server. A call sends a POST request to `/execute`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::failure;
 
 const RESPONSE_LIMITS: JsonLimits = JsonLimits { bytes: 1 << 20, depth: 64, nodes: 200_000 };
 
-/// The server, shared by all its tools.
+/// A remote tool server, which all its tools share.
 pub(super) struct Server {
     execute: Url,
     credentials: Credentials,
@@ -37,7 +37,7 @@ impl Server {
         &self.redactor
     }
 
-    /// Sends a request with the server's API key. Any status but success is an error.
+    /// Sends a request with the server's API key. Returns an error for any status other than success.
     pub(super) async fn send(&self, request: Request) -> Result<Response, ToolError> {
         let response = self.credentials.send(&self.fetch, request).await?;
         if response.status.is_success() { Ok(response) } else { Err(failure::of_status(&response, &[], &self.redactor)) }
@@ -53,14 +53,14 @@ impl Server {
         let response = self.send(request).await?;
         let excerpt = || failure::excerpt(&response.body, &self.redactor);
         let mut body = json::parse(&response.body, RESPONSE_LIMITS)
-            .map_err(|error| ToolError::failed(format!("invalid response: {error}: {}", excerpt())))?;
+            .map_err(|error| ToolError::failed(format!("the server sent an invalid response: {error}: {}", excerpt())))?;
         if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
             let message = error.as_str().or_else(|| error.get("message")?.as_str()).map_or_else(|| error.to_string(), str::to_owned);
             return Err(ToolError::failed(failure::excerpt(message.as_bytes(), &self.redactor)));
         }
         match body.get_mut("output") {
             Some(output) => Ok(Output::data(output.take()).with_metadata("status", json!(response.status.as_u16()))),
-            None => Err(ToolError::failed(format!("invalid response: neither `output` nor `error`: {}", excerpt()))),
+            None => Err(ToolError::failed(format!("the server sent an invalid response: neither `output` nor `error`: {}", excerpt()))),
         }
     }
 }
@@ -68,7 +68,7 @@ impl Server {
 /// A tool of a remote tool server.
 pub(super) struct RemoteTool {
     pub(super) spec: Arc<ToolSpec>,
-    /// The server's name for it.
+    /// The tool's name on the server.
     pub(super) name: Box<str>,
     pub(super) server: Arc<Server>,
 }

@@ -104,8 +104,8 @@ async fn answers_of_every_form() {
         (r#"{"output": [1]}"#, true, "[1]"),
         (r#"{"error": "no such row"}"#, false, "failed: no such row"),
         (r#"{"output": 1, "error": {"message": "canary-0123456789 is wrong"}}"#, false, "failed: [REDACTED] is wrong"),
-        (r#"{"result": 1}"#, false, "failed: invalid response: neither `output` nor `error`: {\"result\": 1}"),
-        ("<p>", false, "failed: invalid response: not valid JSON: expected value at line 1 column 1: <p>"),
+        (r#"{"result": 1}"#, false, "failed: the server sent an invalid response: neither `output` nor `error`: {\"result\": 1}"),
+        ("<p>", false, "failed: the server sent an invalid response: not valid JSON: expected value at line 1 column 1: <p>"),
     ] {
         let server = server(executed).await;
         let source = connect(&server.url("/tools/"), &json!({"mcp_server_url": server.url("/tools")})).expect("a source");

@@ -102,7 +102,7 @@ fn other_documents_are_refused_with_a_hint() {
 fn too_many_operations_are_a_mistake_only_if_all_are_wanted() {
     let paths: serde_json::Map<String, Value> = (0..1_200).map(|number| (format!("/p{number}"), json!({"get": {}}))).collect();
     let document = small(&Value::Object(paths));
-    assert_eq!(mistake(&json!({}), &document).2, "select some with `include` or `tags`");
+    assert_eq!(mistake(&json!({}), &document).2, "select operations with `include` or `tags`");
     assert_eq!(import_with(&json!({"include": ["get_p1?"]}), &document).expect("tools").tools.len(), 10);
 }
 

@@ -1,4 +1,4 @@
-//! One connection to a server, in one era, and requests on it.
+//! A connection to a server in one era, and the requests on this connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::peer::{Outbox, Peer, PendingRequest};
 use super::stdio::Pipe;
 use crate::downstream::BackChannel;
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone)]
 pub(crate) enum ServerAddress {
     /// A program on this machine.
@@ -27,23 +27,23 @@ pub(crate) enum ServerAddress {
     Url(Arc<Site>),
 }
 
-/// How a request is made.
+/// Options of a single request.
 #[derive(Clone, Default)]
 pub(crate) struct RequestOptions {
     pub(crate) timeout: Option<Duration>,
-    /// Cancels the request.
+    /// The token that cancels the request.
     pub(crate) cancel: CancellationToken,
-    /// Receives the server's requests and notifications about this request.
+    /// The channel that receives the server's requests and notifications that belong to this request.
     pub(crate) channel: Option<Arc<dyn BackChannel>>,
-    /// Whether to ask for progress notifications.
+    /// Whether the server should send progress notifications.
     pub(crate) progress: bool,
-    /// The client on whose behalf the request is made, if it is not the one that connected.
+    /// The client on whose behalf the request is sent, if it is not the client that connected.
     pub(crate) on_behalf_of: Option<ClientIdentity>,
-    /// The lowest level of log messages that are wanted.
+    /// The lowest level of log messages that the server should send.
     pub(crate) log_level: Option<Arc<str>>,
-    /// The called tool and its approved definition. If the approval is gone by then, nothing is sent.
+    /// The name of the called tool and the digest of its approved definition. If the definition is no longer approved, nothing is sent.
     pub(crate) approved: Option<(Arc<str>, Digest)>,
-    /// Headers that repeat arguments, for servers over HTTP.
+    /// HTTP headers that repeat arguments, for servers over HTTP.
     pub(crate) headers: Vec<(String, String)>,
 }
 
@@ -54,7 +54,7 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    /// Sends a message that has no response.
+    /// Sends a message without waiting for a response.
     pub(super) async fn send(&self, message: &Message) -> Result<(), RequestError> {
         match self {
             Self::Pipe(pipe) => pipe.send(message).await,
@@ -87,7 +87,7 @@ impl Transport {
     }
 }
 
-/// A connection whose handshake is done. Dropping it closes it.
+/// A connection after its handshake. Dropping the value closes the connection.
 pub(crate) struct Connection {
     pub(crate) era: Era,
     pub(crate) version: String,
@@ -126,27 +126,27 @@ impl Connection {
         }
     }
 
-    /// Subscribes to changes at the server.
+    /// Subscribes to the changes that the server announces.
     pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
         self.peer.changes()
     }
 
-    /// Sets the client that owns this connection: messages that belong to no request go there.
+    /// Sets the client that owns this connection and receives the messages that belong to no request.
     pub(crate) fn set_owner(&self, client: Arc<dyn BackChannel>) {
         self.peer.set_owner(client);
     }
 
-    /// Why the connection ended, if it has.
+    /// Returns why the connection ended, or `None` if it is open.
     pub(crate) fn ended(&self) -> Option<RequestError> {
         self.peer.ended()
     }
 
-    /// Waits until the connection ends. Returns why.
+    /// Waits until the connection ends. Returns why it ended.
     pub(crate) async fn wait_for_end(&self) -> RequestError {
         self.peer.wait_for_end().await
     }
 
-    /// Ends the connection.
+    /// Ends the connection for the reason `why`, and fails its open requests.
     pub(crate) fn end(&self, why: &RequestError) {
         self.peer.end(why);
     }
@@ -156,12 +156,12 @@ impl Connection {
         self.facts.capabilities.get(capability).is_some_and(|value| !value.is_null())
     }
 
-    /// Returns whether it uses the current HTTP transport.
+    /// Returns whether the connection uses the Streamable HTTP transport.
     pub(crate) fn is_http(&self) -> bool {
         matches!(self.transport, Transport::Http(_))
     }
 
-    /// Adds the `_meta` that every request of the era has.
+    /// Adds the `_meta` that every request of the era must have, and the progress token.
     fn sign(&self, params: &mut Map<String, Value>, id: i64, options: &RequestOptions) {
         if self.era == Era::Legacy && !options.progress {
             return;
@@ -179,7 +179,7 @@ impl Connection {
         });
     }
 
-    /// Tells the server that a request is cancelled. In the modern era over HTTP, closing the stream says so.
+    /// Notifies the server that a request was cancelled. In the modern era over HTTP, closing the stream cancels the request instead.
     fn cancel(&self, id: i64) {
         if self.era == Era::Modern && self.is_http() {
             return;
@@ -194,10 +194,10 @@ fn unknown_type(result: &Value) -> RequestError {
         ResultType::Unknown(name) => excerpt(name),
         _ => "task".to_owned(),
     };
-    RequestError::Protocol(format!("it returned a result of the unknown type `{name}`"))
+    RequestError::Protocol(format!("the server returned a result of the unknown type `{name}`"))
 }
 
-/// Limits the time of some work.
+/// Runs `work` with a timeout, if there is one.
 pub(super) async fn within<T>(time: Option<Duration>, work: impl Future<Output = Result<T, RequestError>>) -> Result<T, RequestError> {
     match time {
         Some(time) => timeout(time, work).await.unwrap_or(Err(RequestError::TimedOut(time))),

@@ -1,4 +1,4 @@
-//! A server's requests for input, as Helve asks a person, and the responses as the protocol wants them.
+//! Converts a server's elicitations to Helve's input requests, and the input that a person gives to responses of the protocol.
 
 use std::future::ready;
 use std::time::Duration;
@@ -12,36 +12,36 @@ use serde_json::{Map, Value, json};
 
 use crate::pin::strip_words;
 
-/// The longest message that a person reads.
+/// Maximum length in characters of the message that is shown to a person.
 const MAX_MESSAGE: usize = 4_000;
-/// How many requests for input a server may send at once.
+/// Maximum number of input requests that a server may send at once.
 pub(crate) const MAX_REQUESTS: usize = 16;
-/// Requests that a server may send to a client.
+/// The methods that a server may call on a client.
 pub(crate) const ASKS: [&str; 3] = ["elicitation/create", "sampling/createMessage", "roots/list"];
-/// Delay before a request is repeated because its server asked for that, times the number of the attempt.
+/// Delay before a request is repeated because the server asked for it, multiplied by the number of the attempt.
 pub(super) const RETRY_DELAY: Duration = Duration::from_millis(50);
-/// The largest request state that Helve keeps for a server.
+/// Maximum size in bytes of the request state that Helve keeps for a server.
 const MAX_STATE: usize = 64 << 10;
-/// The longest key of a request.
+/// Maximum length in bytes of the key of an input request.
 const MAX_KEY: usize = 256;
 
-/// Reads what a modern server asks for. Returns `None` if it only wants the request to be repeated.
+/// Converts the input requests of a modern server. Returns `None` if the server only wants the request to be repeated.
 ///
 /// # Errors
-/// If it asks for something that Helve does not offer, or for too much.
+/// Returns an error if the server requests something that Helve does not support, or exceeds a limit.
 pub(super) fn read(required: &InputRequired) -> Result<Option<InputNeeded>, ToolError> {
     let requests = required.requests();
     if requests.len() > MAX_REQUESTS {
-        return Err(ToolError::failed(format!("the server sends more than {MAX_REQUESTS} requests for input at once")));
+        return Err(ToolError::failed(format!("the server sent more than {MAX_REQUESTS} input requests at once")));
     }
     let mut wanted = Vec::new();
     for request in requests {
         if request.key.len() > MAX_KEY {
-            return Err(ToolError::failed("the key of the server's input request is too long"));
+            return Err(ToolError::failed("the server sent an input request whose key is too long"));
         }
         if request.method != "elicitation/create" {
             let method = printable::escape_line(&printable::shorten(request.method, 80));
-            return Err(ToolError::failed(format!("the server asks for `{method}`, which is not supported")));
+            return Err(ToolError::failed(format!("the server requested `{method}`, which Helve does not support")));
         }
         wanted.push(form(request.key, request.params)?);
     }
@@ -62,17 +62,17 @@ pub(super) fn read(required: &InputRequired) -> Result<Option<InputNeeded>, Tool
 /// The field of [`InputNeeded::state`] that holds the server's request state.
 const STATE: &str = "requestState";
 
-/// Reads one elicitation.
+/// Converts the parameters of one elicitation to an input request.
 ///
 /// # Errors
-/// If its URL must not be shown, or its schema is too large.
+/// Returns an error if the URL is invalid, or if the schema is too large.
 pub(super) fn form(key: &str, params: &Value) -> Result<InputRequest, ToolError> {
     let text = |field: &str| params.get(field).and_then(Value::as_str);
     let message = printable::escape(&printable::shorten(text("message").unwrap_or("the server needs input"), MAX_MESSAGE));
     let url = match text("mode") {
         Some("url") => {
             let url = text("url").and_then(|url| read_url(url).ok());
-            Some(url.ok_or_else(|| ToolError::failed("the server asks to open an invalid URL"))?.to_string())
+            Some(url.ok_or_else(|| ToolError::failed("the server requested to open an invalid URL"))?.to_string())
         }
         _ => None,
     };
@@ -85,7 +85,7 @@ pub(super) fn form(key: &str, params: &Value) -> Result<InputRequest, ToolError>
     Ok(InputRequest { key: key.to_owned(), message, schema, url })
 }
 
-/// The response to one elicitation.
+/// Returns the response to the elicitation with this key.
 pub(super) fn response(given: &InputResponse, key: &str) -> Value {
     match given.answers.as_ref().map(|answers| answers.get(key)) {
         None => json!({"action": "decline"}),
@@ -93,14 +93,14 @@ pub(super) fn response(given: &InputResponse, key: &str) -> Value {
     }
 }
 
-/// The responses to all elicitations that [`read`] found.
+/// Returns the responses to all elicitations that [`read`] converted, and the server's request state.
 pub(super) fn responses(given: &InputResponse) -> InputResponses {
     let keys = given.state.get("keys").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let responses: Map<String, Value> = keys.map(|key| (key.to_owned(), response(given, key))).collect();
     InputResponses { responses: Some(Value::Object(responses)), state: given.state.get(STATE).cloned() }
 }
 
-/// Refuses a server's request.
+/// Responds to a server's request that this client does not support the method.
 pub(super) fn not_offered<'a>() -> BoxFuture<'a, Result<Value, RpcError>> {
     Box::pin(ready(Err(RpcError::new(CODES.method, "this client does not support the method"))))
 }

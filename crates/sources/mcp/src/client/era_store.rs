@@ -1,13 +1,13 @@
-//! The era of each server, so that it need not be probed every time.
+//! Stores the era of each server, so that Helve need not probe the server on every connection.
 
 use helve_core::Digest;
 use helve_mcp_wire::Era;
 
-/// Remembers the eras of servers. It is only a hint: a wrong era is corrected on the next connection.
+/// Remembers the eras of servers. A remembered era is only a hint: Helve corrects a wrong one on the next connection.
 pub trait EraStore: Send + Sync + 'static {
-    /// The last known era of a server, if it is recent.
+    /// Returns the last known era of a server, or `None` if the era is unknown or was stored too long ago.
     fn era(&self, server: &Digest) -> Option<Era>;
 
-    /// Remembers the era of a server. A failure only costs another probe.
+    /// Stores the era of a server. If this fails, Helve probes the server again on the next connection.
     fn remember(&self, server: &Digest, era: Era);
 }

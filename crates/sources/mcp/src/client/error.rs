@@ -1,4 +1,4 @@
-//! Why a request to a server has no result.
+//! The error of a request to a server.
 
 use std::time::Duration;
 
@@ -6,40 +6,40 @@ use helve_core::printable;
 use helve_fetch::FetchError;
 use helve_mcp_wire::RpcError;
 
-/// How much of a server's text an error keeps.
+/// Maximum number of characters of a server's text in an error.
 const MAX_EXCERPT: usize = 500;
 
-/// Why a request to a server has no result.
+/// Why a request to a server failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
     /// The server responded with a JSON-RPC error.
     #[error("{} ({})", excerpt(&.0.message), .0.code)]
     Rpc(RpcError),
-    /// Nothing was sent, because there is no connection.
+    /// The request was not sent, because there is no connection to the server.
     #[error("the server cannot be reached: {0}")]
     Unreachable(String),
-    /// The connection ended after the request was sent. Whether it took effect is unknown.
+    /// The connection ended after the request was sent. It is unknown whether the request took effect.
     #[error("connection to the server lost: {0}")]
     Disconnected(String),
-    /// The server no longer knows the session. It did not process the request.
+    /// The server no longer knows the session, and did not process the request.
     #[error("the server's session has expired")]
     SessionExpired,
     /// The server did not respond in time.
     #[error("request timed out after {} s", .0.as_secs_f64())]
     TimedOut(Duration),
-    /// The response is larger than allowed.
+    /// The server's response is larger than this limit in bytes.
     #[error("the server's response is larger than {0} bytes")]
     TooLarge(usize),
-    /// The server broke the protocol.
+    /// The server violated the protocol.
     #[error("protocol error: {0}")]
     Protocol(String),
-    /// An HTTP status without a JSON-RPC response.
+    /// The server responded with an HTTP error status and no JSON-RPC response.
     #[error("the server responded with HTTP {status}{}{body}", if .body.is_empty() { "" } else { ": " })]
     Status {
-        /// The status.
+        /// The HTTP status code.
         status: u16,
-        /// The beginning of the body, made safe to show.
+        /// The beginning of the response body, escaped.
         body: String,
     },
     /// The server requires a login.
@@ -48,10 +48,10 @@ pub enum RequestError {
     /// The server's program could not be started.
     #[error("{0}")]
     NotStarted(String),
-    /// A file of the server's program changed since it was loaded. Nothing was started.
+    /// A file of the server's program changed after the definition was loaded, so the program was not started.
     #[error("{0}")]
     ScriptChanged(String),
-    /// The tool's definition is not the approved one. Nothing was sent.
+    /// The tool's definition is not the approved one, so the request was not sent.
     #[error("the server changed this tool, and the new definition is not approved")]
     NotApproved,
     /// The caller cancelled the request.
@@ -60,13 +60,13 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// An HTTP status, with the beginning of the body.
+    /// Creates the error for an HTTP error status, with the beginning of the response body.
     pub(crate) fn status(status: u16, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_EXCERPT)]);
         Self::Status { status, body: excerpt(&text) }
     }
 
-    /// Returns whether the connection cannot be used any more.
+    /// Returns whether the connection can no longer be used after this error.
     pub(crate) fn ends_connection(&self) -> bool {
         matches!(self, Self::Disconnected(_) | Self::Unreachable(_) | Self::SessionExpired)
     }
@@ -84,7 +84,7 @@ impl From<FetchError> for RequestError {
     }
 }
 
-/// Untrusted text on one short line.
+/// Shortens untrusted text and escapes it to one line.
 pub(crate) fn excerpt(text: &str) -> String {
     printable::escape_line(&printable::shorten(text.trim(), MAX_EXCERPT))
 }

@@ -1,4 +1,4 @@
-//! The start of a connection: which era the server speaks, and what both sides say about themselves.
+//! The handshake of a connection: determines the era of the server, and exchanges what client and server say about themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use super::limits::{HANDSHAKE_TIMEOUT, MAX_INSTRUCTIONS, PROBE_TIMEOUT};
 use super::peer::Peer;
 use super::stdio::Pipe;
 
-/// What a client says about itself.
+/// The name, version and capabilities that a client sends to servers.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientIdentity {
-    /// The object `clientInfo`.
+    /// The value of `clientInfo`.
     pub(crate) client: Arc<Value>,
-    /// The object `clientCapabilities`.
+    /// The value of `clientCapabilities`.
     pub(crate) capabilities: Arc<Value>,
 }
 
 impl ClientIdentity {
-    /// Helve itself.
+    /// Creates the identity of Helve itself.
     pub(crate) fn helve(capabilities: Value) -> Self {
         let client = json!({"name": "helve", "version": env!("CARGO_PKG_VERSION")});
         Self { client: Arc::new(client), capabilities: Arc::new(capabilities) }
     }
 
-    /// Writes what every request of the modern era says.
+    /// Adds the identity and the protocol version to the `_meta` of a modern request.
     pub(super) fn sign(&self, meta: &mut Map<String, Value>, version: &str) {
         meta.insert(META.version.to_owned(), version.into());
         meta.insert(META.client.to_owned(), Value::clone(&self.client));
@@ -38,7 +38,7 @@ impl ClientIdentity {
     }
 }
 
-/// What a server says about itself.
+/// The name, version, instructions and capabilities that a server states.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ServerFacts {
     pub(crate) name: String,
@@ -61,7 +61,7 @@ impl ServerFacts {
 }
 
 impl Connection {
-    /// Connects in the requested era, or in the newest one that the server speaks.
+    /// Connects in the requested era, or, if there is none, in the newest era that the server supports.
     pub(crate) async fn open(address: &ServerAddress, client_identity: &ClientIdentity, era: Option<Era>) -> Result<Self, RequestError> {
         let mut handshake = Handshake::new(address, client_identity).await?;
         if era != Some(Era::Legacy) {
@@ -76,15 +76,15 @@ impl Connection {
                         break;
                     }
                     ProbeOutcome::Legacy | ProbeOutcome::LegacyAfterRestart => {
-                        return Err(RequestError::Protocol("it does not support the modern era".to_owned()));
+                        return Err(RequestError::Protocol("the server does not support the modern era".to_owned()));
                     }
-                    ProbeOutcome::LoginRequired => return Err(RequestError::LoginRequired("no credentials are known for it".to_owned())),
+                    ProbeOutcome::LoginRequired => return Err(RequestError::LoginRequired("the server denies access".to_owned())),
                     ProbeOutcome::Fail(why) => return Err(RequestError::Protocol(excerpt(&why))),
                 }
             }
         }
         match (handshake.initialize().await, address) {
-            // A server of the oldest transport does not know what is posted there.
+            // A server with the oldest transport rejects messages that are posted to this URL.
             (Err(RequestError::Status { status: status @ (400 | 404 | 405), body }), ServerAddress::Url(site)) => {
                 let refused = RequestError::Status { status, body };
                 let sse = Box::pin(Handshake::over_sse(site, client_identity)).await.map_err(|_| refused)?;
@@ -95,9 +95,9 @@ impl Connection {
     }
 }
 
-/// A connection whose handshake is not done.
+/// A connection before the end of its handshake.
 struct Handshake {
-    /// Extra time for a response, because a person may have to log in first.
+    /// Time added to the timeout of each request, because a person may have to log in first.
     slack: Duration,
     client_identity: ClientIdentity,
     peer: Arc<Peer>,
@@ -114,7 +114,7 @@ impl Handshake {
         Ok(Self { client_identity: client_identity.clone(), peer, transport, slack })
     }
 
-    /// Uses the HTTP+SSE transport of 2024.
+    /// Opens a connection over the HTTP+SSE transport of 2024.
     async fn over_sse(site: &Site, client_identity: &ClientIdentity) -> Result<Self, RequestError> {
         let peer = Peer::new();
         let transport = Transport::Sse(SseEndpoint::open(site, &peer).await?);
@@ -156,7 +156,7 @@ impl Handshake {
         self.finish(Era::Modern, version.to_owned(), facts)
     }
 
-    /// The handshake of the legacy era.
+    /// Performs the handshake of the legacy era.
     async fn initialize(self) -> Result<Connection, RequestError> {
         self.set_version(Era::Legacy, "");
         let params = json!({
@@ -166,14 +166,14 @@ impl Handshake {
         });
         let found = self.request("initialize", params, HANDSHAKE_TIMEOUT).await.map_err(|error| match error {
             RequestError::Rpc(ref rpc) if rpc.code == CODES.version => {
-                RequestError::Protocol(format!("it does not support the legacy era: {error}"))
+                RequestError::Protocol(format!("the server does not support the legacy era: {error}"))
             }
             other => other,
         })?;
         let version = found.get("protocolVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
         if Era::of(&version) != Some(Era::Legacy) {
             let version = excerpt(&version);
-            return Err(RequestError::Protocol(format!("its response to `initialize` names the unknown version `{version}`")));
+            return Err(RequestError::Protocol(format!("the response to `initialize` has the unknown version `{version}`")));
         }
         self.set_version(Era::Legacy, &version);
         self.transport.send(&Message::Notification { method: "notifications/initialized".to_owned(), params: None }).await?;

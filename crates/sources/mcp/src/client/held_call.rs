@@ -1,5 +1,5 @@
-//! Calls at legacy servers that wait for a person. Such a server keeps its request open, so the call continues in a task of its own; the
-//! caller is free, and comes back with the response.
+//! Calls to legacy servers that wait for input from a person. A legacy server keeps the request open while it waits, so the call continues
+//! in a separate task. The caller returns, and resumes the call when the person has responded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -21,22 +21,22 @@ use super::upstream::Upstream;
 use crate::downstream::BackChannel;
 use crate::random::random_id;
 
-/// How long a server waits for a person.
+/// Maximum time that a call stays parked.
 const PARK_TIMEOUT: Duration = Duration::from_mins(15);
-/// How many calls of one server may be parked at once.
+/// Maximum number of calls to one server that are parked at once.
 const MAX_PARKED: usize = 64;
 
-/// An elicitation of a server, and where the response goes.
+/// An elicitation of a server, and the channel for the response to it.
 pub(crate) struct InputAsk {
     /// The parameters of `elicitation/create`.
     pub(crate) params: Value,
     pub(crate) response: oneshot::Sender<Value>,
 }
 
-/// The channel to the caller that makes the call, or continues it.
+/// The channel to the caller that currently waits for the call.
 type CurrentChannel = Mutex<Option<Arc<dyn BackChannel>>>;
 
-/// A call that runs in a task of its own. Dropping it cancels the call.
+/// A call that runs in a separate task. Dropping the value cancels the call.
 pub(crate) struct HeldCall {
     work: JoinHandle<Result<Value, RequestError>>,
     asks: mpsc::Receiver<InputAsk>,
@@ -45,16 +45,16 @@ pub(crate) struct HeldCall {
     _guard: DropGuard,
 }
 
-/// How far such a call has come.
+/// The state of a [`HeldCall`] after it was advanced.
 pub(crate) enum CallProgress {
-    /// It has ended.
+    /// The call has ended with this result.
     Over(Result<Value, RequestError>),
-    /// It waits for the response to an elicitation.
+    /// The call waits for the response to an elicitation.
     NeedsInput(HeldCall, InputAsk),
 }
 
 impl HeldCall {
-    /// Starts a call.
+    /// Starts a call in a separate task.
     pub(crate) fn start(upstream: &Arc<Upstream>, method: &str, params: Map<String, Value>, options: RequestOptions) -> Self {
         let (sender, asks) = mpsc::channel(1);
         let cancel = CancellationToken::new();
@@ -66,18 +66,18 @@ impl HeldCall {
         Self { work, asks, channel: current, _guard: cancel.clone().drop_guard(), cancel }
     }
 
-    /// Sets the channel that receives notifications from now on.
+    /// Sets the channel that receives the server's notifications from now on.
     pub(crate) fn set_channel(&self, channel: Option<Arc<dyn BackChannel>>) {
         *self.channel.lock() = channel;
     }
 
-    /// Waits for its end, or for its next elicitation.
+    /// Waits until the call ends, or until the server sends an elicitation.
     pub(crate) async fn advance(mut self, cancel: &CancellationToken) -> CallProgress {
         tokio::select! {
             biased;
             () = cancel.cancelled() => {
                 self.cancel.cancel();
-                // The server is told before the call is over.
+                // Waits until the server has been notified.
                 let _ = (&mut self.work).await;
                 CallProgress::Over(Err(RequestError::Cancelled))
             }
@@ -87,19 +87,20 @@ impl HeldCall {
     }
 }
 
-/// The parked calls of one server, by names that cannot be guessed.
+/// The parked calls to one server, by random names that cannot be guessed.
 #[derive(Default)]
 pub(crate) struct ParkedCalls(Mutex<HashMap<String, ParkedCall>>);
 
 struct ParkedCall {
     call: HeldCall,
     response: oneshot::Sender<Value>,
-    /// The request that may continue it.
+    /// The digest of the only request that may resume the call.
     request: Digest,
 }
 
 impl ParkedCalls {
-    /// Parks a call. Returns its name, or `None` if there are too many. The call ends if it is not continued in time.
+    /// Parks a call, which is cancelled if it is not resumed in time. Returns the name of the parked call, or `None` if too many calls are
+    /// parked.
     pub(crate) fn put(self: &Arc<Self>, call: HeldCall, response: oneshot::Sender<Value>, request: Digest) -> Option<String> {
         let name = format!("helve-{}", random_id()?);
         let mut parked = self.0.lock();
@@ -117,20 +118,20 @@ impl ParkedCalls {
         Some(name)
     }
 
-    /// Takes a call back, for the request that it belongs to.
+    /// Removes a parked call and returns it, or `None` if there is no call with this name and this request.
     pub(crate) fn take(&self, name: &str, request: Digest) -> Option<(HeldCall, oneshot::Sender<Value>)> {
         let mut parked = self.0.lock();
         parked.get(name).filter(|parked| parked.request == request)?;
         parked.remove(name).map(|parked| (parked.call, parked.response))
     }
 
-    /// Ends all of them.
+    /// Cancels all parked calls.
     pub(crate) fn clear(&self) {
         self.0.lock().clear();
     }
 }
 
-/// Forwards notifications, and queues elicitations for the holder of the call.
+/// Forwards notifications to the current caller, and passes elicitations to the holder of the call.
 struct HeldCallChannel {
     current: Arc<CurrentChannel>,
     asks: mpsc::Sender<InputAsk>,
@@ -150,7 +151,7 @@ impl BackChannel for HeldCallChannel {
         }
         Box::pin(async move {
             let (sender, response) = oneshot::channel();
-            // If the caller is gone, that is not the same as a no.
+            // A caller that is gone has not declined, so the response is `cancel`.
             let cancelled = || json!({"action": "cancel"});
             if self.asks.send(InputAsk { params, response: sender }).await.is_err() {
                 return Ok(cancelled());

@@ -1,4 +1,4 @@
-//! A server over HTTP: each message is posted, and the response is one message or a stream of them.
+//! Connects to a server over Streamable HTTP: the client posts each message, and the response is one message or a stream of messages.
 
 mod site;
 mod sse_transport;
@@ -29,19 +29,19 @@ const VERSION: HeaderName = HeaderName::from_static(HEADERS.version);
 const LAST_EVENT: HeaderName = HeaderName::from_static(HEADERS.last_event);
 const METHOD: HeaderName = HeaderName::from_static(HEADERS.method);
 const NAME: HeaderName = HeaderName::from_static(HEADERS.name);
-/// How many times in a row a broken stream is resumed without receiving anything.
+/// Maximum number of consecutive attempts to resume a broken stream without receiving a message.
 const MAX_RESUMES: u32 = 5;
-/// Delay before a stream is resumed, if the server does not set one.
+/// Delay before a broken stream is resumed, if the server does not set one.
 const RESUME_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_RESUME_DELAY: Duration = Duration::from_mins(1);
-/// How long the first request waits for the session's own stream; some servers open it only when they have something to send.
+/// Maximum time that the handshake waits for the session's own stream. Some servers open it only when they have something to send.
 const STREAM_TIMEOUT: Duration = Duration::from_millis(500);
-/// How many messages wait to be posted.
+/// Capacity of the queue of messages to post.
 const OUTBOX: usize = 64;
-/// Timeout for ending a session.
+/// Timeout of the request that ends a session.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One connection to a server: a session in the legacy era, only a URL in the modern one.
+/// A connection to a server over HTTP: a session in the legacy era, only a URL in the modern era.
 pub(super) struct HttpEndpoint {
     site: Arc<Site>,
     peer: Arc<Peer>,
@@ -50,7 +50,7 @@ pub(super) struct HttpEndpoint {
     stop: CancellationToken,
 }
 
-/// What the headers of each request say.
+/// The protocol headers of each request.
 #[derive(Clone)]
 struct ProtocolHeaders {
     era: Era,
@@ -58,7 +58,7 @@ struct ProtocolHeaders {
     session: Option<HeaderValue>,
 }
 
-/// Messages that wait to be posted.
+/// The queue of messages to post.
 struct PostQueue(mpsc::Sender<Message>);
 
 impl Outbox for PostQueue {
@@ -74,7 +74,7 @@ impl Drop for HttpEndpoint {
         self.stop.cancel();
         let headers = self.headers();
         if let (Some(_), Ok(runtime)) = (&headers.session, tokio::runtime::Handle::try_current()) {
-            // Lets the server free the session; it need not.
+            // Allows the server to free the session. An error does not matter.
             let (site, headers) = (self.site.clone(), headers.write());
             runtime.spawn(async move {
                 let exchange = Exchange { method: Method::DELETE, headers, body: Bytes::new(), may_repeat: true };
@@ -115,7 +115,7 @@ impl HttpEndpoint {
         endpoint
     }
 
-    /// Sets the version that each request states; an empty one until a legacy handshake is done.
+    /// Sets the protocol version that each request states. With an empty version, requests state none, as before a legacy handshake.
     pub(super) fn set_version(&self, era: Era, version: &str) {
         let mut headers = self.headers.write();
         headers.era = era;
@@ -130,7 +130,7 @@ impl HttpEndpoint {
         self.outbox.clone()
     }
 
-    /// Posts a message that has no response.
+    /// Posts a message without waiting for a response.
     pub(super) async fn send(&self, message: &Message) -> Result<(), RequestError> {
         let response = self.post(message, &[], Some(HANDSHAKE_TIMEOUT)).await?;
         if !response.status.is_success() {
@@ -140,7 +140,7 @@ impl HttpEndpoint {
         Ok(())
     }
 
-    /// Posts a request and reads until its response.
+    /// Posts a request, and reads messages until the response arrives.
     pub(super) async fn request(
         &self,
         request: &Message,
@@ -174,7 +174,7 @@ impl HttpEndpoint {
                 }
             }
         }
-        // A request that the server may have seen is not repeated: a call could take effect twice.
+        // Never repeats a request that the server may have processed, because a call could take effect twice.
         let exchange = Exchange { method: Method::POST, headers, body: Bytes::from(message.write()), may_repeat: false };
         self.site.send(exchange, patience(time)).await
     }
@@ -187,7 +187,7 @@ impl HttpEndpoint {
         }
     }
 
-    /// The error of a response that is not a success.
+    /// Converts a response with an error status to an error.
     async fn refusal(&self, response: StreamingResponse) -> RequestError {
         let status = response.status.as_u16();
         let body = read_all(response, MAX_ERROR).await.unwrap_or_default();
@@ -200,7 +200,7 @@ impl HttpEndpoint {
         }
     }
 
-    /// Reads a stream until the response. In the legacy era a broken stream can be resumed.
+    /// Reads a stream until the response arrives. In the legacy era, resumes a broken stream.
     async fn follow(&self, response: StreamingResponse, pending: &mut PendingRequest<'_>) -> Result<Value, RequestError> {
         let mut stream = MessageStream::default();
         let mut response = Some(response);
@@ -232,7 +232,7 @@ impl HttpEndpoint {
         }
     }
 
-    /// Requests the session's own stream, or the rest of a broken one.
+    /// Requests the session's own stream, or, with the id of the last event, the rest of a broken stream.
     async fn stream(&self, last_id: &str) -> Result<StreamingResponse, RequestError> {
         let mut headers = self.headers().write();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -243,8 +243,8 @@ impl HttpEndpoint {
         self.site.send(exchange, stream_patience()).await
     }
 
-    /// Listens on the session's own stream as long as the connection lasts. Requests of the server during a call may come this way,
-    /// so the first call waits a little until the stream is open.
+    /// Listens on the session's own stream until the connection closes. The server may send requests on this stream during a call, so this
+    /// function waits briefly until the stream is open.
     pub(super) async fn listen(self: &Arc<Self>) {
         let (weak, stop) = (Arc::downgrade(self), self.stop.clone());
         let (open, is_open) = oneshot::channel();
@@ -259,7 +259,7 @@ impl HttpEndpoint {
                     response = endpoint.stream(stream.events.last_id()) => response,
                     () = stop.cancelled() => return,
                 };
-                // The handshake may have gone on without it.
+                // The handshake may have stopped waiting.
                 let _ = open.take().map(|open| open.send(()));
                 match response {
                     Ok(response) if response.status.is_success() && is_stream(&response) => {
@@ -289,7 +289,7 @@ impl HttpEndpoint {
     }
 }
 
-/// The next message to post. Returns `None` if the connection was closed.
+/// Waits for the next message to post. Returns `None` if the connection was closed.
 async fn next_message(messages: &mut mpsc::Receiver<Message>, stop: &CancellationToken) -> Option<Message> {
     tokio::select! {
         message = messages.recv() => message,
@@ -297,12 +297,12 @@ async fn next_message(messages: &mut mpsc::Receiver<Message>, stop: &Cancellatio
     }
 }
 
-/// Delay before a stream is resumed. The server may set it, but not to zero.
+/// Returns the delay before a stream is resumed. The server may set the delay within limits.
 fn resume_delay(events: &Events, usual: Duration) -> Duration {
     events.retry().unwrap_or(usual).clamp(usual / 8, LONGEST_RESUME_DELAY)
 }
 
-/// Repeats parts of a message in the standard headers of the modern era.
+/// Adds the standard headers of the modern era, which repeat parts of the message.
 fn put_standard(headers: &mut HeaderMap, message: &Message) {
     let (method, params) = match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => (method, params.as_ref()),

@@ -1,4 +1,4 @@
-//! How a server's program is started: its arguments and its environment.
+//! How Helve starts the program of a server: its arguments and its environment.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,27 +6,27 @@ use std::path::PathBuf;
 use helve_core::{CallId, Redactor, environment};
 use helve_process::{Environment, Scripts};
 
-/// Marks every process of one launch.
+/// The environment variable that marks every process of one launch.
 pub(crate) const MARK: &str = "HELVE_SERVER_ID";
-/// Variables that programs commonly need and that hold no secrets.
+/// Environment variables that programs commonly need and that contain no secrets.
 const PLAIN: [&str; 11] = ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "XDG_CACHE_HOME"];
 
-/// How a server's program is started.
+/// How Helve starts the program of a server.
 #[derive(Debug)]
 pub(crate) struct Launch {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
     pub(crate) environment: Environment,
-    /// The project's folder, in which the program is found.
+    /// The project folder, in which a program with a `/` in its name is found.
     pub(crate) project: PathBuf,
-    /// The working directory.
+    /// The working directory of the program.
     pub(crate) folder: PathBuf,
-    /// The program's files as they were when a person could review them.
+    /// Snapshot of the program's files at the time the definition was loaded.
     pub(crate) scripts: Scripts,
     pub(crate) redactor: Redactor,
 }
 
-/// Identifies one launch.
+/// The id of one launch of a program.
 pub(crate) struct LaunchId(CallId);
 
 impl LaunchId {
@@ -34,12 +34,12 @@ impl LaunchId {
         Self(CallId::mint())
     }
 
-    /// The environment entry of every process of this launch, unless a process removes it.
+    /// Returns the entry in the environment of every process of this launch, unless a process removes it.
     pub(crate) fn marker(&self) -> String {
         format!("{MARK}={}", self.0)
     }
 
-    /// The program's environment.
+    /// Returns the environment of the program.
     pub(crate) fn variables(&self, launch: &Launch) -> Vec<(OsString, OsString)> {
         let plain = PLAIN.iter().filter_map(|name| Some((OsString::from(name), environment::var_os(name)?)));
         plain.chain(launch.environment.variables()).chain([(MARK.into(), self.0.to_string().into())]).collect()

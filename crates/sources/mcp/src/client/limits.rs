@@ -1,12 +1,12 @@
-//! Limits on what a server may send.
+//! Limits on the messages and the response times of a server.
 
 use std::time::Duration;
 
-/// The largest message.
+/// Maximum size of a message in bytes.
 pub(crate) const MAX_MESSAGE: usize = 16 << 20;
-/// Timeout for the first response of a program that may not know the request.
+/// Timeout of the first request to a program, which may not know the method and never respond.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout for requests that run no tool: handshakes and lists.
+/// Timeout of requests that run no tool, such as handshakes and lists.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest instructions of a server.
+/// Maximum length of a server's instructions in bytes.
 pub(crate) const MAX_INSTRUCTIONS: usize = 64 << 10;

@@ -1,4 +1,4 @@
-//! The tools that a server offers. They are untrusted: unusable entries are left out with a note.
+//! Reads the tools that a server offers. The list is untrusted: Helve omits unusable entries and writes a note about each.
 
 use std::collections::HashSet;
 use std::io;
@@ -16,17 +16,17 @@ use super::limits::HANDSHAKE_TIMEOUT;
 use crate::definition::{McpDefinition, ToolFields};
 use crate::pin::{PinStatus, digest, strip_words, without_hidden};
 
-/// Maximum size of one definition.
+/// Maximum size of one tool definition in bytes.
 const MAX_DEFINITION: usize = 512 << 10;
-/// Maximum size of all definitions of a server; each is kept several times.
+/// Maximum size of all tool definitions of a server in bytes. Helve keeps each definition several times in memory.
 const MAX_LIST: usize = 4 << 20;
 
-/// One tool, as the server describes it.
+/// A tool as its server describes it.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// The server's own name for it.
+    /// The tool's name on the server.
     pub name: String,
-    /// The server's definition.
+    /// The tool's definition from the server's list.
     pub definition: Value,
     /// The digest of the definition and the server's instructions.
     pub digest: Digest,
@@ -41,7 +41,7 @@ pub(crate) struct Offers {
     pub(crate) notes: Vec<String>,
 }
 
-/// Lists all pages. The timeout covers all of them.
+/// Requests all pages of a list and returns its items. The timeout covers all pages together. Adds a note if the list is incomplete.
 pub(crate) async fn list(
     connection: &Connection,
     method: &str,
@@ -71,7 +71,7 @@ pub(crate) async fn list(
                 return Ok(pages.items());
             }
             Ok(None) => return Ok(pages.items()),
-            Err(PageError::NoList(field)) => return Err(RequestError::Protocol(format!("its response has no list `{field}`"))),
+            Err(PageError::NoList(field)) => return Err(RequestError::Protocol(format!("the response has no list `{field}`"))),
             Err(error) => {
                 notes.push(error.to_string());
                 return Ok(pages.items());
@@ -81,7 +81,7 @@ pub(crate) async fn list(
 }
 
 impl Offers {
-    /// Reads the entries of a list.
+    /// Reads the tools in the entries of a list, and adds a note about each unusable entry.
     pub(crate) fn read(entries: Vec<Value>, instructions: Option<&str>, mut notes: Vec<String>, over_http: bool) -> Self {
         let mut names = HashSet::new();
         let mut tools = Vec::new();
@@ -109,7 +109,7 @@ impl Offers {
         Self { tools, notes }
     }
 
-    /// Removes tools that the definition does not select, and names that are too long once they have the prefix.
+    /// Removes the tools that the server's definition does not select, and those whose name is too long with the prefix.
     pub(crate) fn retain_wanted(&mut self, server: &McpDefinition) {
         let longest = ToolSpec::MAX_NAME.saturating_sub(server.prefix().len() + 1);
         let is_renamed = |name: &str| server.tools.get(name).is_some_and(|fields| fields.name.is_some());
@@ -125,12 +125,12 @@ impl Offers {
     }
 }
 
-/// Untrusted text in a note.
+/// Shortens and escapes untrusted text for a note.
 fn shown(words: &str, length: usize) -> String {
     printable::escape_line(&printable::shorten(words, length))
 }
 
-/// The length of a value as JSON.
+/// Returns the length of a value as JSON in bytes.
 fn size(value: &Value) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -149,7 +149,7 @@ fn size(value: &Value) -> usize {
     count.0
 }
 
-/// Checks whether a definition can be used. Returns its name.
+/// Checks whether a tool definition can be used. Returns the name of the tool, or what is wrong.
 fn check(definition: &Value, over_http: bool) -> Result<String, String> {
     let name = definition.get("name").and_then(Value::as_str).ok_or("it has no name")?;
     let size = size(definition);
@@ -166,7 +166,7 @@ fn check(definition: &Value, over_http: bool) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// The spec of a tool, from the server's definition and the file.
+/// Creates the spec of a tool from the server's definition of the tool and the fields in the definition file.
 pub(crate) fn spec(definition: &Value, server: &McpDefinition, fields: &ToolFields) -> Result<ToolSpec, helve_core::authored::FieldError> {
     let text = |field: &str| definition.get(field).and_then(Value::as_str);
     let name = text("name").unwrap_or_default();
@@ -190,11 +190,11 @@ pub(crate) fn spec(definition: &Value, server: &McpDefinition, fields: &ToolFiel
     Ok(spec)
 }
 
-/// The input schema, with defaults from the file instead of required arguments.
+/// Returns the input schema with the defaults from the definition file. Arguments with a default are not required.
 fn with_defaults(schema: Option<&Value>, defaults: &Map<String, Value>) -> Value {
     let mut schema = schema.filter(|schema| schema.is_object()).cloned().unwrap_or_else(|| json!({"type": "object"}));
     let Some(fields) = schema.as_object_mut() else { return schema };
-    // Servers leave it out if there are no arguments.
+    // Servers omit the type if there are no arguments.
     fields.entry("type").or_insert_with(|| json!("object"));
     for (name, value) in defaults {
         if let Some(Value::Object(property)) = fields.get_mut("properties").and_then(|properties| properties.get_mut(name)) {
@@ -207,7 +207,7 @@ fn with_defaults(schema: Option<&Value>, defaults: &Map<String, Value>) -> Value
     schema
 }
 
-/// The rules of calls. The server's annotations count only if it is trusted.
+/// Returns the rules of calls to a tool. The server's annotations count only if the server is trusted.
 fn rules(definition: &Value, server: &McpDefinition, fields: &ToolFields) -> Rules {
     let hint = |name: &str| server.trusted && definition.pointer(&format!("/annotations/{name}")).and_then(Value::as_bool) == Some(true);
     let usual = if !server.trusted || hint("destructiveHint") { Permission::Confirm } else { Permission::Auto };

@@ -1,4 +1,4 @@
-//! What servers are connected with: HTTP, secrets, approvals, logins.
+//! Options for connections to servers: HTTP, secrets, approved definitions, logins.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use super::era_store::EraStore;
 use crate::login::{Browser, MemoryStore, TokenStore};
 use crate::pin::PinStore;
 
-/// What servers are connected with.
+/// Options for connections to servers.
 #[derive(Clone)]
 pub struct McpOptions {
-    /// HTTP connections.
+    /// The pool of HTTP connections.
     pub connections: ConnectionPool,
-    /// The secrets that must never show.
+    /// The redactor that hides secrets, to which Helve adds the secrets of servers.
     pub redactor: Redactor,
-    /// The tool definitions that people approved; `None` uses every definition as it comes.
+    /// The store of the tool definitions that a person approved; with `None`, Helve uses all definitions without approval.
     pub pins: Option<Arc<dyn PinStore>>,
-    /// The known eras of servers; `None` probes each server every time.
+    /// The store of the eras of servers; with `None`, Helve probes a server on every connection.
     pub eras: Option<Arc<dyn EraStore>>,
-    /// Single HTTP requests, for logins.
+    /// The HTTP client for logins.
     pub fetch: Fetch,
-    /// The store of logins.
+    /// The store of login tokens.
     pub logins: Arc<dyn TokenStore>,
-    /// Opens the login page for a person; `None` if there is no person to ask.
+    /// Opens the login page; `None` if no person can log in.
     pub browser: Option<Arc<dyn Browser>>,
-    /// The URL of this client's metadata document, for issuers that accept one.
+    /// The URL of this client's metadata document, for authorization servers that accept one.
     pub client_document: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The server at the other end of a connection: its open requests, and where its messages go.
+//! The server at the other end of a connection: tracks the open requests, and routes the server's messages.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,41 +15,41 @@ use super::elicitation::ASKS;
 use super::error::{RequestError, excerpt};
 use crate::downstream::BackChannel;
 
-/// How many requests of a server may be open at once; more are refused.
+/// Maximum number of open requests from a server. Further requests are rejected.
 const MAX_SERVER_REQUESTS: usize = 16;
-/// The longest id of such a request; it is kept until its response is sent.
+/// Maximum length in bytes of the id of a server's request, which is kept until the response is sent.
 const MAX_ID: usize = 1 << 10;
-/// Notifications that are forwarded to the caller.
+/// The methods of the notifications that are forwarded to the caller.
 const PASSED: [&str; 4] =
     ["notifications/message", "notifications/progress", "notifications/elicitation/complete", "notifications/subscriptions/acknowledged"];
-/// How many changes a receiver may lag behind.
+/// Capacity of the channel of changes. A receiver that lags further behind misses changes.
 const CHANGES: usize = 64;
 
-/// Sends messages to the server without waiting.
+/// A queue of messages to the server.
 pub(crate) trait Outbox: Send + Sync + 'static {
-    /// Sends a response or a notification.
+    /// Adds a response or a notification to the queue without blocking. Drops the message if the queue is full.
     fn put(&self, message: Message);
 }
 
-/// The server, as long as the connection lasts.
+/// The server at the other end of one connection.
 pub(crate) struct Peer {
     next: AtomicI64,
     open: Mutex<HashMap<i64, OpenRequest>>,
-    /// Requests of the server that have no response yet, with what cancels them.
+    /// Requests from the server without a response so far, each with the token that cancels it.
     server_requests: Mutex<HashMap<RequestId, CancellationToken>>,
     changes: broadcast::Sender<Change>,
     ended: watch::Sender<Option<RequestError>>,
-    /// Fallback channel for messages that belong to no request. Set only on connections used by a single client.
+    /// The channel for messages that belong to no request. Set only on connections that a single client uses.
     owner: OnceLock<Arc<dyn BackChannel>>,
 }
 
-/// A request that has no response yet.
+/// A request to the server without a response so far.
 struct OpenRequest {
     response: oneshot::Sender<Result<Value, RequestError>>,
     channel: Option<Arc<dyn BackChannel>>,
 }
 
-/// A request that is open until this is dropped.
+/// A request to the server. Dropping the value closes the request; a later response is ignored.
 pub(crate) struct PendingRequest<'a> {
     peer: &'a Peer,
     pub(crate) id: i64,
@@ -65,7 +65,7 @@ impl PendingRequest<'_> {
         }
     }
 
-    /// The response, if it has arrived.
+    /// Returns the response if it has arrived.
     pub(crate) fn poll_response(&mut self) -> Option<Result<Value, RequestError>> {
         self.response.try_recv().ok()
     }
@@ -94,7 +94,7 @@ impl Peer {
         })
     }
 
-    /// Opens a request. Messages of the server about it go to the channel.
+    /// Opens a request. `channel` receives the server's messages that belong to this request.
     pub(crate) fn open_request(&self, channel: Option<Arc<dyn BackChannel>>) -> PendingRequest<'_> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, response) = oneshot::channel();
@@ -102,13 +102,13 @@ impl Peer {
         PendingRequest { peer: self, id, response }
     }
 
-    /// Sets the client that owns the connection: messages that belong to no request go there.
+    /// Sets the client that owns the connection and receives the messages that belong to no request.
     pub(crate) fn set_owner(&self, client: Arc<dyn BackChannel>) {
-        // The first owner stays.
+        // Keeps the first owner.
         let _ = self.owner.set(client);
     }
 
-    /// Ends the connection, and fails all open requests.
+    /// Ends the connection for the reason `why`, and fails all open requests.
     pub(crate) fn end(&self, why: &RequestError) {
         self.ended.send_if_modified(|ended| {
             let first = ended.is_none();
@@ -123,7 +123,7 @@ impl Peer {
         }
     }
 
-    /// Why the connection ended, if it has.
+    /// Returns why the connection ended, or `None` if it is open.
     pub(crate) fn ended(&self) -> Option<RequestError> {
         self.ended.borrow().clone()
     }
@@ -132,27 +132,27 @@ impl Peer {
         self.ended().unwrap_or_else(|| RequestError::Disconnected("the connection was closed".to_owned()))
     }
 
-    /// Waits until the connection ends. Returns why.
+    /// Waits until the connection ends. Returns why it ended.
     pub(crate) async fn wait_for_end(&self) -> RequestError {
         let mut ended = self.ended.subscribe();
-        // The sender lives as long as this does.
+        // Cannot fail: `self` owns the sender.
         let _ = ended.wait_for(Option::is_some).await;
         self.why_ended()
     }
 
-    /// Subscribes to changes at the server.
+    /// Subscribes to the changes that the server announces.
     pub(crate) fn changes(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }
 
-    /// Fails one request.
+    /// Fails the open request with this id.
     pub(crate) fn fail(&self, id: i64, why: RequestError) {
         if let Some(open) = self.open.lock().remove(&id) {
             let _ = open.response.send(Err(why));
         }
     }
 
-    /// Handles a message. `via` is the request on whose stream it came, for transports where each request has a stream.
+    /// Handles a message from the server. `via` is the request on whose stream the message arrived, if each request has its own stream.
     pub(crate) fn deliver(self: &Arc<Self>, message: Message, via: Option<i64>, outbox: &Arc<dyn Outbox>) {
         match message {
             Message::Response { id, result } => self.respond(id.as_ref(), result, via),
@@ -164,7 +164,7 @@ impl Peer {
     fn respond(&self, id: Option<&RequestId>, result: Result<Value, RpcError>, via: Option<i64>) {
         let id = match id {
             Some(RequestId::Number(id)) => Some(*id),
-            // An error without an id is about the request on whose stream it came.
+            // An error without an id belongs to the request on whose stream it arrived.
             None if result.is_err() => via,
             _ => None,
         };
@@ -177,12 +177,12 @@ impl Peer {
 
     fn notify(&self, method: &str, params: Value, via: Option<i64>) {
         if let Some(change) = Change::read(method, &params) {
-            // Without a receiver, the change is of no interest.
+            // Fails only if there is no receiver.
             let _ = self.changes.send(change);
             return;
         }
         if method == "notifications/cancelled" {
-            // It cancels a request of its own. The id means nothing to the caller.
+            // The server cancels one of its own requests. Its id means nothing to the caller, so the notification is not forwarded.
             let id = params.get("requestId").and_then(|id| RequestId::deserialize(id).ok());
             if let Some(request) = id.and_then(|id| self.server_requests.lock().remove(&id)) {
                 request.cancel();
@@ -206,7 +206,8 @@ impl Peer {
         self.open.lock().get(&id)?.channel.clone()
     }
 
-    /// The channel of a request; if it is not clear which request, the only open one, or the owner of the connection.
+    /// Returns the channel of the request `via`. Without `via`, returns the channel of the only open request with one. Falls back to the
+    /// owner of the connection.
     fn channel(&self, via: Option<i64>) -> Option<Arc<dyn BackChannel>> {
         let channel = match via {
             Some(id) => self.channel_of(id),
@@ -236,7 +237,7 @@ impl Peer {
             return refuse(CODES.method, "method not found");
         }
         let Some(channel) = self.channel(via) else {
-            return refuse(CODES.request, "no client can be asked");
+            return refuse(CODES.request, "no client is available for this request");
         };
         let cancel = CancellationToken::new();
         {

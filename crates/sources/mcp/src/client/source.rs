@@ -1,4 +1,4 @@
-//! The tools of a server as a source.
+//! A tool source for the tools of an MCP server.
 
 mod live;
 mod report;
@@ -25,7 +25,7 @@ use crate::login::Browser;
 
 pub use report::ServerReport;
 
-/// The tools of one server.
+/// The tool source of one MCP server. Dropping the source disconnects from the server.
 pub struct McpSource {
     id: SourceId,
     live: Arc<Live>,
@@ -41,13 +41,13 @@ impl fmt::Debug for McpSource {
 }
 
 impl McpSource {
-    /// Starts to connect a server, in a task that ends with the source.
+    /// Starts to connect to a server, in a background task that ends when the source is dropped.
     ///
     /// # Errors
-    /// If the definition has a mistake, with the field it is in.
+    /// Returns an error with the name of the field if the definition is invalid.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Panics if called outside of a Tokio runtime.
     pub fn connect(definition: &McpDefinition, project: &Path, options: &McpOptions) -> Result<Arc<Self>, FieldError> {
         options.redactor.add_written(definition.secrets());
         let address = definition.read_address(project, options)?;
@@ -60,13 +60,13 @@ impl McpSource {
         Ok(Arc::new(Self { id, live, task, project: project.to_owned(), options: options.clone() }))
     }
 
-    /// The state of the server.
+    /// Returns the current state of the server, for people.
     #[must_use]
     pub fn report(&self) -> ServerReport {
         self.live.report.read().clone()
     }
 
-    /// Identifies the server to stores of approvals.
+    /// Returns the digest under which a pin store keeps the approved definitions of the server.
     #[must_use]
     pub fn identity(&self) -> Digest {
         self.live.upstream.identity
@@ -76,10 +76,10 @@ impl McpSource {
         &self.live.upstream
     }
 
-    /// Lets a person log in at the server, and connects it.
+    /// Lets a person log in to the server with `browser`, then reconnects to the server.
     ///
     /// # Errors
-    /// If the login fails, or the server is a program and needs none.
+    /// Returns an error if the login fails, the server cannot be reached, or the server is a program, which needs no login.
     pub async fn login(&self, browser: Arc<dyn Browser>) -> Result<(), RequestError> {
         let options = McpOptions { browser: Some(browser), ..self.options.clone() };
         let definition = &self.live.upstream.definition;
@@ -92,22 +92,23 @@ impl McpSource {
         Ok(())
     }
 
-    /// Forgets the login at the server.
+    /// Removes the stored login of the server.
     ///
     /// # Errors
-    /// If the store cannot remove it.
+    /// Returns an error if the store cannot remove the login.
     pub async fn logout(&self) -> Result<(), String> {
         self.live.upstream.definition.logout(&self.options).await
     }
 
-    /// Waits until the server was connected once, or failed to connect.
+    /// Waits until the first attempt to connect to the server has succeeded or failed.
     pub async fn settled(&self) {
         let mut state = self.live.state.subscribe();
-        // The sender lives as long as this does.
+        // Cannot fail: `self` owns the sender.
         let _ = state.wait_for(|state| !matches!(state, SourceState::Connecting)).await;
     }
 
-    /// The annotations, icons and `_meta` of a trusted server's tools, by the implementation digest of each tool.
+    /// Returns the annotations, icons and `_meta` of the server's tools, each with the implementation digest of the tool. Empty if the
+    /// server is not trusted.
     #[must_use]
     pub fn extra_fields(&self) -> Vec<(Digest, Map<String, Value>)> {
         if !self.live.upstream.definition.trusted {
@@ -120,7 +121,7 @@ impl McpSource {
         self.report().offers.iter().map(|offer| (self.live.implementation(offer), extra(offer))).collect()
     }
 
-    /// Checks the approvals now instead of at the next interval.
+    /// Reloads the approved definitions now instead of at the next interval.
     pub fn check_approvals(&self) {
         self.live.publish();
     }
@@ -129,7 +130,7 @@ impl McpSource {
 impl Drop for McpSource {
     fn drop(&mut self) {
         self.task.abort();
-        // Tools of it that are still held find the server gone.
+        // Calls to tools of this source that are still in use fail from now on.
         self.live.upstream.close("it is not part of the project any more");
     }
 }

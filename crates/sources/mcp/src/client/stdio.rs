@@ -1,4 +1,5 @@
-//! A server as a program: one message per line on its stdin and stdout. No process is left when the connection ends.
+//! Runs a server as a program that reads and writes one message per line on stdin and stdout. Kills all of its processes when the
+//! connection ends.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -19,14 +20,14 @@ use super::limits::MAX_MESSAGE;
 use super::peer::{Outbox, Peer};
 use crate::line_reader::{Line, LineReader, find_id, is_response};
 
-/// Number of invalid lines in a row after which the program is not considered a server.
+/// Maximum number of consecutive invalid lines. A program that writes more is not considered a server.
 const MAX_GARBAGE: usize = 100;
-/// How many messages wait for a program that does not read.
+/// Capacity of the queue of messages to the program.
 const OUTBOX: usize = 256;
-/// Grace period after the program's stdin is closed, and again after SIGTERM.
+/// Grace period for each step of stopping the program: after its stdin is closed, and after `SIGTERM`.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// A running server. Dropping it stops the program.
+/// A running server program. Dropping the value stops the program.
 pub(crate) struct Pipe {
     outbox: Arc<LineQueue>,
     stop: CancellationToken,
@@ -49,12 +50,12 @@ impl Drop for Pipe {
 }
 
 impl Pipe {
-    /// Starts the program.
+    /// Starts the program, and delivers its messages to `peer`.
     pub(crate) async fn start(launch: &Launch, peer: &Arc<Peer>) -> Result<Self, RequestError> {
         let name = launch.command.first().map(String::as_str).unwrap_or_default();
         let program = program::find(name, &launch.project).map_err(|error| RequestError::NotStarted(error.message().to_owned()))?;
         let start = LaunchId::new();
-        // Checked right before the start, so that the files cannot change in between.
+        // Checks the files immediately before the start, to leave them little time to change in between.
         launch.scripts.check().await.map_err(|error| RequestError::ScriptChanged(error.message().to_owned()))?;
         let refused = |error| RequestError::NotStarted(program::not_started(name, error).message().to_owned());
         let mut child = Command::new(program)
@@ -86,7 +87,7 @@ impl Pipe {
         Ok(Self { outbox, stop })
     }
 
-    /// Sends a message. Waits while the program is slow to read.
+    /// Sends a message. Waits while the queue is full because the program reads slowly.
     pub(crate) async fn send(&self, message: &Message) -> Result<(), RequestError> {
         let sent = self.outbox.0.send(message.write()).await;
         sent.map_err(|_| RequestError::Unreachable("the program has ended".to_owned()))
@@ -97,7 +98,7 @@ impl Pipe {
     }
 }
 
-/// Writes until it is stopped, then closes the program's stdin.
+/// Writes lines to the program until `stop` is cancelled, then closes the program's stdin.
 async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>, stop: CancellationToken) {
     loop {
         let mut line = tokio::select! {
@@ -108,7 +109,7 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>, stop: C
         line.push('\n');
         let written = tokio::select! {
             written = stdin.write_all(line.as_bytes()) => written,
-            // A cut line is useless, and the program is about to be stopped.
+            // The incomplete line does not matter, because the program is about to be stopped.
             () = stop.cancelled() => return,
         };
         if written.is_err() {
@@ -117,7 +118,7 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>, stop: C
     }
 }
 
-/// Reads until the end, or until it is clear that the program is not a server. Reports why it stopped.
+/// Reads messages until the program closes its stdout, or until it has written too many invalid lines. Sends the reason to `over`.
 async fn read(stdout: ChildStdout, peer: Arc<Peer>, outbox: Arc<LineQueue>, over: oneshot::Sender<Option<String>>) {
     let outbox: Arc<dyn Outbox> = outbox;
     let mut reader = LineReader::new(stdout, MAX_MESSAGE);
@@ -134,7 +135,7 @@ async fn read(stdout: ChildStdout, peer: Arc<Peer>, outbox: Arc<LineQueue>, over
                 Err(error) => {
                     let beginning = &line[..line.len().min(400)];
                     let id = find_id(beginning, &line[line.len().saturating_sub(400)..]);
-                    // A response that is cut off only means that the program has ended.
+                    // An incomplete response at the end only means that the program has ended.
                     if let Some(id) = id.filter(|_| is_response(beginning) && !reader.at_end()) {
                         peer.fail(id, RequestError::Protocol(error.to_string()));
                     }
@@ -158,13 +159,14 @@ async fn read(stdout: ChildStdout, peer: Arc<Peer>, outbox: Arc<LineQueue>, over
     let _ = over.send(why);
 }
 
-/// Keeps the end of the program's stderr.
+/// Reads the program's stderr, and returns the end of it.
 async fn listen(stderr: ChildStderr, mut tail: Tail) -> String {
     read_tail(stderr, &mut tail).await;
     tail.finish()
 }
 
-/// A program and its process group. The group comes first, because it must be killed while the leader's PID is still its own.
+/// The program of a server, and its process group. `group` is the first field, because it must be dropped, and so killed, before the PID
+/// of the leader can be reused.
 struct ServerProcess {
     group: Group,
     child: Child,
@@ -172,7 +174,7 @@ struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Watches the program until it ends, and ends the connection with the reason.
+    /// Waits until the program ends or `stop` is cancelled, kills the process group, and ends the connection with the reason.
     async fn watch(
         mut self,
         stop: CancellationToken,
@@ -183,7 +185,7 @@ impl ServerProcess {
         let mut why = None;
         tokio::select! {
             () = self.wait() => {
-                // Its last output is still read.
+                // Reads the last output of the program.
                 if let Ok(Ok(reason)) = timeout(GRACE, &mut is_over).await {
                     why = reason;
                 }
@@ -199,7 +201,7 @@ impl ServerProcess {
         stop.cancel();
         self.end().await;
         let said = timeout(GRACE, &mut stderr).await.ok().and_then(Result::ok).unwrap_or_default();
-        // A process that escaped may keep the pipes open forever.
+        // A process that left the group may keep the pipes open forever.
         stdout.abort();
         stderr.abort();
         let why = why.unwrap_or_else(|| match self.status {
@@ -217,7 +219,7 @@ impl ServerProcess {
         self.group.set_leader_reaped();
     }
 
-    /// Lets it end by itself, then sends SIGTERM, then kills the group.
+    /// Waits for the program to end, then sends `SIGTERM`, then kills the process group.
     async fn end(&mut self) {
         if !self.group.leader_was_reaped() && timeout(GRACE, self.wait()).await.is_err() {
             self.group.ask_to_end();

@@ -1,4 +1,4 @@
-//! A subscription to changes at a modern server.
+//! Subscribes to the list changes of a modern server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::downstream::BackChannel;
 /// Timeout for the server's acknowledgement.
 const ACK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An open `subscriptions/listen` request, closed when this is dropped. Its notifications go to the connection's changes.
+/// An open `subscriptions/listen` request, which is closed on drop. The connection's changes receive its notifications.
 pub(super) struct ChangeSubscription(JoinHandle<bool>);
 
 impl Drop for ChangeSubscription {
@@ -28,7 +28,8 @@ impl Drop for ChangeSubscription {
 }
 
 impl ChangeSubscription {
-    /// Subscribes, and waits for the acknowledgement. Returns `None` for a server that announces no changes, or does so unasked.
+    /// Subscribes to list changes, and waits briefly for the acknowledgement. Returns `None` if the server announces no changes, or is a
+    /// legacy server, which needs no subscription.
     pub(super) async fn start(connection: &Arc<Connection>) -> Option<Self> {
         let params = Map::from_iter([("notifications".to_owned(), Value::Object(filter(connection)?))]);
         let (sender, acknowledged) = oneshot::channel();
@@ -55,7 +56,7 @@ impl ChangeSubscription {
     }
 }
 
-/// The lists whose changes a server announces.
+/// Returns the filter of the subscription: the lists whose changes the server announces. `None` if there are none, or for a legacy server.
 fn filter(connection: &Connection) -> Option<Map<String, Value>> {
     if connection.era == Era::Legacy {
         return None;
@@ -66,7 +67,7 @@ fn filter(connection: &Connection) -> Option<Map<String, Value>> {
     (!filter.is_empty()).then_some(filter)
 }
 
-/// Waits for the acknowledgement of a subscription.
+/// Receives the acknowledgement of a subscription.
 struct AckChannel(Mutex<Option<oneshot::Sender<()>>>);
 
 impl BackChannel for AckChannel {

@@ -1,4 +1,4 @@
-//! A tool of a server: a call becomes a request, and its result an output or an input request.
+//! A tool of a server. Converts a call to a request, and the result of the request to an output or an input request.
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use super::upstream::{INPUT_KEY, Upstream, request_digest};
 use crate::content;
 use crate::downstream::{BackChannel, Passage};
 
-/// The field of `details` that holds a server's JSON-RPC error.
+/// The field of an error's `details` that contains the server's JSON-RPC error.
 const PROTOCOL: &str = "mcp";
-/// How many times a server may have a request repeated without asking for input.
+/// Maximum number of times that a request is sent because the server wants it repeated without asking for input.
 const MAX_ROUNDS: u32 = 10;
 
 /// One tool of a server.
 pub(crate) struct McpTool {
     pub(crate) spec: Arc<ToolSpec>,
-    /// The server's name for it.
+    /// The tool's name on the server.
     pub(crate) name: Arc<str>,
-    /// The approved definition.
+    /// The digest of the approved definition.
     pub(crate) definition: Digest,
-    /// Arguments that headers repeat.
+    /// The arguments that HTTP headers repeat.
     pub(crate) headers: Vec<HeaderParam>,
     pub(crate) upstream: Arc<Upstream>,
 }
@@ -52,9 +52,9 @@ impl DynTool for McpTool {
     }
 
     fn forget(&self, call: &ToolCall, state: &Value) {
-        // The state of a client is the name itself.
+        // For a call of a client, the state is the name itself.
         if let Some(name) = state.get("parked").unwrap_or(state).as_str() {
-            // Dropping the call cancels it at the server.
+            // Dropping the call cancels it on the server.
             drop(self.upstream.parked().take(name, self.digest(call)));
         }
     }
@@ -65,7 +65,7 @@ impl McpTool {
         Map::from_iter([("name".to_owned(), json!(self.name)), ("arguments".to_owned(), call.arguments.clone())])
     }
 
-    /// Options of every call: nothing is sent unless the definition is still the approved one.
+    /// Returns the options of every call: the request is sent only if the tool's definition is still approved.
     fn options(&self) -> RequestOptions {
         RequestOptions { approved: Some((self.name.clone(), self.definition)), ..RequestOptions::default() }
     }
@@ -74,7 +74,7 @@ impl McpTool {
         self.headers.iter().filter_map(|param| Some((param.header.clone(), param.value(&call.arguments)?))).collect()
     }
 
-    /// Passes the call of a client on. The server's input requests go back to the client.
+    /// Forwards a client's call to the server. The client receives the server's input requests.
     async fn pass(&self, call: &ToolCall, cx: &CallContext, passage: &Passage) -> Result<Output, ToolError> {
         let mut params = self.params(call);
         passage.input.clone().put(&mut params);
@@ -92,7 +92,7 @@ impl McpTool {
         }
     }
 
-    /// Makes a call of Helve's own. The server's input requests go to a person.
+    /// Runs a call that Helve itself makes, for an agent or a user. A person receives the server's input requests.
     async fn request(&self, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
         if let Some(given) = cx.given()
             && let Some(name) = given.state.get("parked").and_then(Value::as_str)
@@ -131,16 +131,16 @@ impl McpTool {
             InputResponses { responses: None, state: required.state.or(before.state) }.put(&mut params);
             tokio::time::sleep(RETRY_DELAY * round).await;
         }
-        Err(ToolError::failed(format!("the server had the request repeated {MAX_ROUNDS} times")))
+        Err(ToolError::failed(format!("the server asked to repeat the request {MAX_ROUNDS} times and returned no result")))
     }
 
-    /// Starts a call at a legacy server.
+    /// Starts a call to a legacy server.
     fn start(&self, call: &ToolCall, cx: &CallContext) -> HeldCall {
         let options = RequestOptions { channel: Some(Arc::new(ProgressChannel(cx.clone()))), progress: true, ..self.options() };
         HeldCall::start(&self.upstream, "tools/call", self.params(call), options)
     }
 
-    /// Waits for the end of such a call, or for its next input request.
+    /// Waits until a call to a legacy server ends, or until the server sends an input request.
     async fn follow(&self, held: HeldCall, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
         match held.advance(cx.cancellation()).await {
             CallProgress::Over(result) => content::read(result.map_err(|error| self.failure(error))?),
@@ -148,28 +148,28 @@ impl McpTool {
         }
     }
 
-    /// Parks a call until a person has responded.
+    /// Parks a call until a person has responded to the server's input request.
     fn park(&self, held: HeldCall, request: InputAsk, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
         let mut needed = InputNeeded::new(vec![elicitation::form(INPUT_KEY, &request.params)?], Value::Null);
         if !cx.can_ask() {
-            // No one can respond. Dropping the call cancels it at the server.
+            // No person can respond. Dropping the call cancels it on the server.
             return Err(ToolError::failed(needed.summary()));
         }
         let Some(name) = self.upstream.parked().put(held, request.response, self.digest(call)) else {
-            return Err(ToolError::failed("too many calls of this server are waiting for input"));
+            return Err(ToolError::failed("too many calls to this server are waiting for input; provide or deny some of it first"));
         };
         needed.state = json!({"parked": name});
         Err(ToolError::needs_input(needed))
     }
 
-    /// Continues a parked call.
+    /// Resumes a parked call with the input that a person gave.
     async fn resume(&self, name: &str, given: &InputResponse, call: &ToolCall, cx: &CallContext) -> Result<Output, ToolError> {
         let Some((held, response)) = self.upstream.parked().take(name, self.digest(call)) else {
-            let message = "the server no longer waits for this input: it was given too late, or the connection was lost";
+            let message = "the server no longer waits for this input: the input came too late, or the connection was lost";
             return Err(ToolError::new(ErrorKind::Interrupted, message));
         };
         held.set_channel(Some(Arc::new(ProgressChannel(cx.clone()))));
-        // A server that is gone by now shows when its result is awaited.
+        // If the server is gone by now, waiting for the result fails.
         let _ = response.send(elicitation::response(given, INPUT_KEY));
         self.follow(held, call, cx).await
     }
@@ -183,7 +183,7 @@ impl McpTool {
     }
 }
 
-/// Reports progress of a call of Helve's own.
+/// Reports the progress of a call that Helve itself makes.
 struct ProgressChannel(CallContext);
 
 impl BackChannel for ProgressChannel {
@@ -203,7 +203,7 @@ impl BackChannel for ProgressChannel {
     }
 }
 
-/// The failure of a call for each kind of request error.
+/// Converts a request error to the error of a call.
 fn failure(server: &str, error: RequestError) -> ToolError {
     let fail = |kind, words: &dyn std::fmt::Display| ToolError::new(kind, format!("the server `{server}`: {words}"));
     match error {
@@ -221,7 +221,7 @@ fn failure(server: &str, error: RequestError) -> ToolError {
         | RequestError::SessionExpired
         | RequestError::NotStarted(_)
         | RequestError::Status { status: 502..=504, .. } => fail(ErrorKind::Unreachable, &error),
-        // The tool's rules decide whether it may be repeated.
+        // The tool's rules decide whether the call may be repeated.
         RequestError::Disconnected(_) => fail(ErrorKind::Interrupted, &error).transient(true),
         RequestError::TimedOut(_) => fail(ErrorKind::Timeout, &error),
         RequestError::TooLarge(_) => fail(ErrorKind::InvalidOutput, &error),

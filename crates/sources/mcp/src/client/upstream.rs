@@ -1,4 +1,4 @@
-//! One server that Helve is a client of: its connections, and which of its tools may be called.
+//! An upstream: an MCP server that Helve uses. Manages the connections to the server, and which of its tools may be called.
 
 mod client_sessions;
 mod resource_watches;
@@ -24,14 +24,14 @@ use super::handshake::ClientIdentity;
 use super::held_call::ParkedCalls;
 use crate::definition::McpDefinition;
 
-/// How long a call waits for a server that is just connecting.
+/// Maximum time that a call waits for a server that is still connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many changes a receiver may lag behind.
+/// Capacity of the channel of changes. A receiver that lags further behind misses changes.
 const CHANGES: usize = 64;
-/// The key of the only input request of a held call.
+/// The key of the only input request of a [`HeldCall`](super::held_call::HeldCall).
 pub(crate) const INPUT_KEY: &str = "input";
 
-/// One server.
+/// An MCP server that Helve uses.
 pub(crate) struct Upstream {
     pub(crate) definition: McpDefinition,
     pub(crate) identity: Digest,
@@ -44,7 +44,7 @@ pub(crate) struct Upstream {
     changes: broadcast::Sender<Change>,
     parked: Arc<ParkedCalls>,
     watches: ResourceWatches,
-    /// Whether the server has refused the legacy era.
+    /// Whether the server has rejected the legacy era.
     is_modern_only: AtomicBool,
     eras: Option<Arc<dyn EraStore>>,
 }
@@ -74,10 +74,10 @@ impl Upstream {
         }
     }
 
-    /// Opens a new connection.
+    /// Opens a new connection to the server, and remembers its era.
     pub(crate) async fn open(&self) -> Result<Connection, RequestError> {
         let known = self.eras.as_ref().and_then(|eras| eras.era(&self.identity)).filter(|era| *era == Era::Legacy);
-        // A server known as legacy is not probed again: some break on an unknown request.
+        // Does not probe a server that is known as legacy, because some servers break on an unknown request.
         let opened = match Connection::open(&self.address, &self.client_identity, known).await {
             Err(RequestError::Protocol(_) | RequestError::Rpc(_) | RequestError::TimedOut(_)) if known.is_some() => {
                 Connection::open(&self.address, &self.client_identity, None).await
@@ -92,7 +92,7 @@ impl Upstream {
         opened
     }
 
-    /// Sets the connection that calls use, or why there is none.
+    /// Sets the shared connection, or why there is none.
     pub(crate) fn set(&self, connection: Result<Arc<Connection>, RequestError>) {
         let (connection, down) = match connection {
             Ok(connection) => (Some(connection), not_connected()),
@@ -102,19 +102,19 @@ impl Upstream {
         self.main.send_replace(connection);
     }
 
-    /// The shared connection, if there is one.
+    /// Returns the shared connection, if there is one. It may have ended.
     pub(crate) fn now(&self) -> Option<Arc<Connection>> {
         self.main.borrow().clone()
     }
 
-    /// The shared connection. Waits a little for a server that is just connecting.
+    /// Returns the shared connection. Waits briefly if the server is still connecting.
     async fn main(&self) -> Result<Arc<Connection>, RequestError> {
         if let Some(connection) = self.now().filter(|connection| connection.ended().is_none()) {
             return Ok(connection);
         }
         let mut main = self.main.subscribe();
         let is_open = |connection: &Option<Arc<Connection>>| connection.as_ref().is_some_and(|connection| connection.ended().is_none());
-        // There is no point in waiting for a server that must not be started.
+        // Does not wait for a server that must not be started.
         let decided = |connection: &Option<Arc<Connection>>| is_open(connection) || self.is_refused();
         match tokio::time::timeout(CONNECT_TIMEOUT, main.wait_for(decided)).await {
             Ok(Ok(connection)) => connection.clone().ok_or_else(|| self.unreachable()),
@@ -133,7 +133,7 @@ impl Upstream {
         }
     }
 
-    /// Closes all connections, because the server is not used any more.
+    /// Closes all connections for the reason `why`, because the server is no longer used.
     pub(crate) fn close(&self, why: &str) {
         let connection = self.now();
         self.approve(HashMap::new());
@@ -141,33 +141,33 @@ impl Upstream {
         self.sessions.clear();
         self.parked.clear();
         self.watches.clear();
-        // Other holders of the connection find it ended; dropping the last one closes it.
+        // Ends the connection for its other owners; it is closed when the last of them drops it.
         if let Some(connection) = connection {
             connection.end(&RequestError::Disconnected(why.to_owned()));
         }
     }
 
-    /// Sets the tools that may be called, each with its approved definition.
+    /// Sets the tools that may be called, each with the digest of its approved definition.
     pub(crate) fn approve(&self, tools: HashMap<String, Digest>) {
         *self.approved.write() = tools;
     }
 
-    /// Returns whether a tool with this definition may be called.
+    /// Returns whether this definition of a tool is approved.
     pub(crate) fn is_approved(&self, tool: &str, definition: Digest) -> bool {
         self.approved.read().get(tool) == Some(&definition)
     }
 
-    /// Changes at the server.
+    /// Returns the channel of the changes that the server announces.
     pub(crate) fn changes(&self) -> &broadcast::Sender<Change> {
         &self.changes
     }
 
-    /// Calls that wait for a person.
+    /// Returns the calls to this server that wait for input from a person.
     pub(crate) fn parked(&self) -> &Arc<ParkedCalls> {
         &self.parked
     }
 
-    /// The server's era. Waits a little for a server that is just connecting.
+    /// Returns the era of the server. Waits briefly if the server is still connecting.
     pub(crate) async fn era(&self) -> Result<Era, RequestError> {
         self.main().await.map(|connection| connection.era)
     }
@@ -181,7 +181,8 @@ impl Upstream {
         .await
     }
 
-    /// A call may have waited for a server that came back with other tools.
+    /// Returns an error if the called tool's definition is no longer approved. The server may have reconnected with other tools while the
+    /// call waited.
     pub(crate) fn check_approved(&self, options: &RequestOptions) -> Result<(), RequestError> {
         match &options.approved {
             Some((tool, definition)) if !self.is_approved(tool, *definition) => Err(RequestError::NotApproved),
@@ -189,7 +190,7 @@ impl Upstream {
         }
     }
 
-    /// Sends a request once more if the session has expired: the server did not process it.
+    /// Sends a request. Sends it once more if the session has expired, because the server did not process the request.
     async fn retry_if_expired<F>(&self, send: impl Fn(Arc<Connection>) -> F) -> Result<Value, RequestError>
     where
         F: Future<Output = Result<Value, RequestError>>,
@@ -214,7 +215,7 @@ fn not_connected() -> RequestError {
     RequestError::Unreachable("it is not connected yet".to_owned())
 }
 
-/// Identifies a request. Only the same request may continue a parked call.
+/// Returns the digest that identifies a request. Only a request with the same digest may resume a parked call.
 pub(crate) fn request_digest(method: &str, params: &Map<String, Value>) -> Digest {
     Digest::of([method.as_bytes(), canonical(&Value::Object(params.clone())).as_bytes()])
 }

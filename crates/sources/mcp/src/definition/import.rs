@@ -1,26 +1,28 @@
-//! Servers from the configuration files of other clients: Claude Desktop, Cursor, VS Code.
+//! Imports servers from the configuration files of other clients: Claude Desktop, Cursor, VS Code.
 
 use helve_core::secret::is_secret_variable;
 use serde_json::{Map, Value};
 
 use super::new_server::NewServer;
 
-/// Maximum size of a file.
+/// Maximum size of an imported file in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A server from a file.
+/// A server that was imported from the configuration file of another client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedServer {
-    /// The server.
+    /// The server, ready to be written into a project.
     pub server: NewServer,
-    /// Notes for the user.
+    /// Notes for the user, such as variables to set.
     pub notes: Vec<String>,
 }
 
-/// Reads the servers of a file, or why one cannot be imported. Values of secret variables and headers are not copied; they are read from the environment.
+/// Imports the servers in the text of a configuration file. An entry is an error if that server cannot be imported.
+///
+/// Replaces the values of secret variables and headers with references to environment variables.
 ///
 /// # Errors
-/// If it is not such a file.
+/// Returns an error if the text is too large, is not valid JSON, or contains no list of servers.
 pub fn import(text: &str) -> Result<Vec<Result<ImportedServer, String>>, String> {
     if text.len() > MAX_BYTES {
         return Err(format!("the file is larger than {MAX_BYTES} bytes"));
@@ -32,7 +34,7 @@ pub fn import(text: &str) -> Result<Vec<Result<ImportedServer, String>>, String>
 }
 
 fn read(name: &str, entry: &Value) -> Result<ImportedServer, String> {
-    let entry = entry.as_object().ok_or("it is not described by an object")?;
+    let entry = entry.as_object().ok_or("its entry is not a JSON object")?;
     let text = |field: &str| entry.get(field).and_then(Value::as_str);
     let mut notes = Vec::new();
     let mut server = NewServer { name: file_name(name), ..NewServer::default() };
@@ -75,7 +77,7 @@ fn strings(map: Option<&Value>) -> Vec<(String, String)> {
     map.map(of).unwrap_or_default()
 }
 
-/// A reference to an environment variable in place of a secret.
+/// Returns a reference to an environment variable that replaces a secret, and adds a note to set the variable.
 fn from_environment(name: &str, value: &str, notes: &mut Vec<String>) -> String {
     let (before, bare) = value
         .split_once(' ')
@@ -89,7 +91,7 @@ fn from_environment(name: &str, value: &str, notes: &mut Vec<String>) -> String 
     format!("{before}${{{name}}}")
 }
 
-/// The variable for a header of a server.
+/// Returns the name of the environment variable for a secret header of a server.
 fn variable(server: &str, header: &str) -> String {
     let word = |text: &str| {
         text.chars()
@@ -99,7 +101,7 @@ fn variable(server: &str, header: &str) -> String {
     format!("{}_{}", word(server), word(header))
 }
 
-/// Translates `${env:NAME}` and `${input:name}`.
+/// Translates the variables of other clients, such as `${env:NAME}` and `${input:name}`, to Helve's syntax `${NAME}`.
 fn translate_variables(text: &str, notes: &mut Vec<String>) -> String {
     let mut words = String::new();
     let mut rest = text;
@@ -129,7 +131,7 @@ fn translate_variables(text: &str, notes: &mut Vec<String>) -> String {
     words
 }
 
-/// A server name that can be a file name.
+/// Converts the name of a server to a valid file name.
 fn file_name(name: &str) -> String {
     let fits = |character: char| if character.is_ascii_alphanumeric() || "_-.".contains(character) { character } else { '_' };
     let mapped: String = name.chars().map(fits).take(64).collect();
@@ -230,6 +232,6 @@ mod tests {
         let found = import(r#"{"mcpServers": {"a": {}, "b": {"command": "x"}, "c": 3}}"#).expect("a file");
         assert_eq!(found[0], Err("the server `a`: it has neither a `command` nor a `url`".to_owned()));
         assert!(found[1].is_ok(), "one mistake costs no other server");
-        assert!(found[2].as_ref().is_err_and(|why| why.contains("not described by an object")));
+        assert!(found[2].as_ref().is_err_and(|why| why.contains("its entry is not a JSON object")));
     }
 }

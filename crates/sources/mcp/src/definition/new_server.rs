@@ -1,4 +1,4 @@
-//! Writes the file of a new server into `tools/mcp`.
+//! Writes the definition file of a new server into `tools/mcp`.
 
 use std::fs;
 use std::io::Write;
@@ -6,27 +6,27 @@ use std::path::Path;
 
 use serde_json::json;
 
-/// A server that is not in the project yet.
+/// A server to add to a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewServer {
-    /// Its name.
+    /// The name of the server, which is also the name of its file.
     pub name: String,
     /// The program and its arguments; empty for a server with a URL.
     pub command: Vec<String>,
-    /// The URL.
+    /// The URL; `None` for a program.
     pub url: Option<String>,
-    /// Headers of every request.
+    /// HTTP headers of every request, as names and values.
     pub headers: Vec<(String, String)>,
-    /// Variables of the program's environment, as in a file.
+    /// Environment variables of the program: `NAME`, or `NAME=value`.
     pub env: Vec<String>,
-    /// The prefix of its tools' names, if it is not the server's name.
+    /// The prefix of the tool names; `None` for the name of the server.
     pub prefix: Option<String>,
-    /// Whether its annotations are trusted.
+    /// Whether to trust the server's annotations of its tools.
     pub trusted: bool,
 }
 
 impl NewServer {
-    /// The file that describes it. JSON values are valid YAML.
+    /// Returns the content of the definition file. Writes values as JSON, which is valid YAML.
     #[must_use]
     pub fn yaml(&self) -> String {
         let mut text = format!("name: {}\n", json!(self.name));
@@ -51,10 +51,10 @@ impl NewServer {
         text
     }
 
-    /// Writes the file into a project, and returns its relative path. An existing file is not overwritten.
+    /// Writes the definition file into a project, and returns its path relative to the project. Never overwrites a file.
     ///
     /// # Errors
-    /// If the name cannot be a file name, or the file cannot be written.
+    /// Returns an error if the name is invalid, or if the file exists or cannot be written.
     pub fn write(&self, project: &Path) -> Result<String, String> {
         let fits = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
         if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(fits) || self.name.starts_with('.') {
@@ -75,7 +75,7 @@ impl NewServer {
     }
 }
 
-/// Creates a folder of the project. No symbolic link may lead out of it, which is checked before anything is created.
+/// Creates a folder in the project. Fails, without creating anything, if a symbolic link leads out of the project.
 fn make_inside(project: &Path, folder: &Path) -> std::io::Result<()> {
     let project = project.canonicalize()?;
     let check = |folder: &Path| match folder.canonicalize() {

@@ -1,4 +1,4 @@
-//! Requests of clients, passed on to a server in the client's era if the server speaks it, and translated if it does not.
+//! Forwards a client's request to a server: in the client's era if the server supports it, otherwise translated to the other era.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::client::{
 };
 use crate::downstream::{BackChannel, Downstream};
 
-/// How many times a server may ask for input before its result.
+/// Maximum number of times that a server may request input before it returns a result.
 const MAX_ROUNDS: usize = 10;
-/// Keys of `_meta` that belong to one hop and are not forwarded.
+/// Keys of `_meta` that apply only between client and Helve, so they are not forwarded.
 const HOP_KEYS: [&str; 5] = [META.version, META.client, META.capabilities, META.log_level, META.progress];
 
 impl Upstream {
-    /// Passes a client's request on.
+    /// Forwards a client's request to the server.
     pub(crate) async fn pass(
         self: &Arc<Self>,
         method: &str,
@@ -39,7 +39,7 @@ impl Upstream {
         };
         for last in [false, true] {
             let connection = match self.session(session, from).await {
-                // The server speaks only the modern era: its input requests become requests to the client.
+                // The server supports only the modern era, so its input requests become requests to the client.
                 Err(RequestError::Protocol(_)) => return self.ask_client(method, params, options, from).await,
                 connection => connection?,
             };
@@ -58,14 +58,14 @@ impl Upstream {
         Err(RequestError::SessionExpired)
     }
 
-    /// What the server is told about a client.
+    /// Returns the identity that the server sees for a client.
     pub(crate) fn identity_of(&self, from: &Downstream) -> ClientIdentity {
         let client = from.client.clone().unwrap_or_else(|| self.client_identity.client.clone());
         ClientIdentity { client, capabilities: from.capabilities.clone() }
     }
 
-    /// Asks a legacy server for a modern client. An input request ends the client's request for now; the call is parked, and the client
-    /// repeats its request with the response.
+    /// Sends a modern client's request to a legacy server. If the server requests input, parks the call and returns the input request as
+    /// the result; the client then repeats its request with the response.
     async fn hold(self: &Arc<Self>, method: &str, mut params: Map<String, Value>, options: RequestOptions) -> Result<Value, RequestError> {
         let cancel = options.cancel.clone();
         self.check_approved(&options)?;
@@ -76,17 +76,17 @@ impl Upstream {
             HeldCall::start(self, method, params, options)
         } else {
             let Some((call, response)) = self.parked().take(input.state_text().unwrap_or_default(), digest) else {
-                return Err(RequestError::Rpc(RpcError::new(CODES.params, "the request that this continues is over")));
+                return Err(RequestError::Rpc(RpcError::new(CODES.params, "the call that this request continues has ended")));
             };
             call.set_channel(options.channel);
-            // A client that leaves its response out does not want to give one.
+            // A client that omits its response does not want to give one.
             let _ = response.send(input.response(INPUT_KEY).cloned().unwrap_or_else(|| json!({"action": "cancel"})));
             call
         };
         match call.advance(&cancel).await {
             CallProgress::Over(result) => result,
             CallProgress::NeedsInput(call, request) => {
-                let too_many = || RequestError::Unreachable("too many of its calls are waiting for input".to_owned());
+                let too_many = || RequestError::Unreachable("too many calls to it are waiting for input".to_owned());
                 let name = self.parked().put(call, request.response, digest).ok_or_else(too_many)?;
                 let state = Some(name.into());
                 Ok(InputRequired { state, ..InputRequired::default() }.with_elicitation(INPUT_KEY, &request.params).into_value())
@@ -94,7 +94,7 @@ impl Upstream {
         }
     }
 
-    /// Asks a modern server for a legacy client: each input request is sent to the client as a request.
+    /// Sends a legacy client's request to a modern server. Sends each input request of the server to the client as a request.
     async fn ask_client(
         &self,
         method: &str,
@@ -110,7 +110,7 @@ impl Upstream {
             let mut responses = Map::new();
             for request in required.requests().take(MAX_REQUESTS) {
                 if !ASKS.contains(&request.method) {
-                    return Err(RequestError::Protocol("it asks for something that no client offers".to_owned()));
+                    return Err(RequestError::Protocol("the server sent an input request of an unknown kind".to_owned()));
                 }
                 let params = if request.params.is_null() { json!({}) } else { request.params.clone() };
                 let response = tokio::select! {
@@ -122,17 +122,17 @@ impl Upstream {
             drop(InputResponses::take(&mut params));
             InputResponses { responses: Some(Value::Object(responses)), state: required.state }.put(&mut params);
         }
-        Err(RequestError::Protocol(format!("it asked for input {MAX_ROUNDS} times")))
+        Err(RequestError::Protocol(format!("the server requested input {MAX_ROUNDS} times and returned no result")))
     }
 }
 
-/// The channel from a server through Helve to the client.
+/// Forwards the messages of a server to the client.
 struct ForwardingChannel(Downstream);
 
 impl BackChannel for ForwardingChannel {
     fn notify(&self, method: &str, mut params: Value) {
         if method == "notifications/progress" {
-            // Each hop has a progress token of its own.
+            // The client and Helve use different progress tokens.
             let Some(token) = &self.0.progress_token else { return };
             params[META.progress] = token.clone();
         }

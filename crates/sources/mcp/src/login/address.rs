@@ -1,4 +1,4 @@
-//! Checks of URLs that a server or an issuer names, before anything is sent or opened.
+//! Checks the URLs that a server or an issuer names, before Helve opens them or sends a request.
 
 use std::net::IpAddr;
 
@@ -8,20 +8,20 @@ use super::error::AuthError;
 
 const LONGEST: usize = 2048;
 
-/// Checks the URLs that one server and its issuers name.
+/// Checks the URLs that a server and its issuers name.
 #[derive(Debug, Clone)]
 pub(super) struct AddressGuard {
-    /// Whether the server is on this machine, so that its issuer may be, too.
+    /// Whether the server is on this machine, so that its issuer may also be on this machine.
     local: bool,
-    /// Whether tokens may be sent to the server at all.
+    /// Whether tokens may be sent to the server: over HTTPS, or on this machine.
     safe: bool,
-    /// Origins that a person configured.
+    /// The origins of the URLs that a person configured.
     written: Vec<String>,
     server: String,
 }
 
 impl AddressGuard {
-    /// Creates a guard for a server, and an issuer that a person configured.
+    /// Creates a guard for a server and, if a person configured one, its issuer.
     pub(super) fn new(server: &Url, issuer: Option<&str>) -> Self {
         let issuer = issuer.and_then(|issuer| read_url(issuer).ok());
         let written = std::iter::once(server).chain(&issuer).map(origin).collect();
@@ -29,18 +29,18 @@ impl AddressGuard {
         Self { local, safe: local || server.scheme() == "https", written, server: origin(server) }
     }
 
-    /// The origin of the server, as shown in errors.
+    /// Returns the origin of the server, for errors.
     pub(super) fn server(&self) -> &str {
         &self.server
     }
 
-    /// Refuses a server that would receive tokens over plain HTTP.
+    /// Returns an error if the server would receive tokens over plain HTTP.
     pub(super) fn check_server(&self) -> Result<(), AuthError> {
         let reason = || "logins require https".to_owned();
         if self.safe { Ok(()) } else { Err(AuthError::Address { what: "server's address", reason: reason() }) }
     }
 
-    /// Reads a URL that a server named.
+    /// Parses and checks a URL that a server or an issuer named. `what` describes the URL in errors.
     pub(super) fn read(&self, text: &str, what: &'static str) -> Result<Url, AuthError> {
         let bad = |reason: String| AuthError::Address { what, reason };
         if text.len() > LONGEST {
@@ -66,12 +66,12 @@ impl AddressGuard {
         Ok(url)
     }
 
-    /// How far a request to this URL may reach.
+    /// Returns which addresses a request to this URL may use.
     pub(super) fn reach(&self, url: &Url) -> Reach {
         if self.local && is_local(url) {
             Reach::Local
         } else if self.written.contains(&origin(url)) {
-            // The server of a company may have a private address, and a person chose it.
+            // A person configured this server, for example one of a company with a private address.
             Reach::Any
         } else {
             Reach::Public
@@ -79,12 +79,12 @@ impl AddressGuard {
     }
 }
 
-/// Scheme, host and port.
+/// Returns the origin of a URL: scheme, host and port.
 pub(super) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Returns whether a resource in metadata is this server, or a parent path of it.
+/// Returns whether the resource in metadata is this server, or has a path that contains the server's path.
 pub(super) fn covers(resource: &Url, server: &Url) -> bool {
     let place = resource.path().trim_end_matches('/');
     let inside = server.path().strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -96,12 +96,12 @@ fn is_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         Ok(address) => address.is_loopback(),
-        // The resolved address of such a name is checked again.
+        // The address that the name resolves to is checked again later.
         Err(_) => host == "localhost" || host.ends_with(".localhost"),
     }
 }
 
-/// Characters of URLs, except those with a meaning to a shell.
+/// Returns whether a character is allowed in URLs and has no special meaning to a shell.
 fn is_plain(character: char) -> bool {
     character.is_ascii_alphanumeric() || "-._~:/?[]@!*+,=%&".contains(character)
 }

@@ -1,4 +1,4 @@
-//! One authorization request: the URL where a person logs in, and the check of what the browser brings back.
+//! An authorization request: creates the URL where a person logs in, and checks the callback of the browser.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,11 +13,11 @@ use super::issuer_client::IssuerClient;
 use super::scopes::Scopes;
 use super::store::Client;
 
-/// An authorization request.
+/// The random values of one authorization request.
 pub(super) struct AuthorizationRequest {
-    /// Known only to the browser and to Helve, so that no other page can answer the request.
+    /// The OAuth `state`, known only to the browser and to Helve, so that no other web page can forge the callback.
     pub(super) state: String,
-    /// Sent only when the code is redeemed, so that a leaked code is worthless (PKCE).
+    /// The PKCE code verifier. Helve sends it only with the code, so that a leaked code is useless.
     pub(super) verifier: SecretString,
 }
 
@@ -26,7 +26,7 @@ impl AuthorizationRequest {
         Ok(Self { state: random()?, verifier: random()?.into() })
     }
 
-    /// The URL where the person logs in.
+    /// Returns the URL where the person logs in.
     pub(super) fn url(&self, found: &Discovery, client: &Client, scopes: &Scopes) -> Url {
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.expose_secret()));
         let mut url = found.issuer.authorization.clone();
@@ -52,11 +52,11 @@ impl AuthorizationRequest {
     }
 }
 
-/// The code of a callback, if it comes from the right issuer (RFC 9207).
+/// Returns the code of a callback. Returns an error if the callback is not from `issuer` (RFC 9207), or reports an error.
 pub(super) fn accept(exchange: &IssuerClient, issuer: &Issuer, returned: Callback) -> Result<SecretString, AuthError> {
     let code = returned.code.map(SecretString::from);
     exchange.hide(code.clone());
-    // The issuer is compared byte by byte. Before that, nothing else of the callback is trusted or shown.
+    // Compares the issuer byte by byte first. Until then, no other part of the callback is trusted or shown.
     match &returned.iss {
         Some(name) if *name != issuer.name => return Err(AuthError::response(&issuer.name, "it comes from another issuer")),
         None if issuer.names_itself => return Err(AuthError::response(&issuer.name, "it does not name its issuer")),

@@ -9,15 +9,16 @@ use helve_core::secret::is_secret_variable;
 use helve_fetch::Url;
 use tokio::process::Command;
 
-/// How long an opener may take to fail; some run as long as the browser does.
+/// Time within which a failure of the opener program is noticed. Some openers run as long as the browser does.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Opens a URL for a person.
+/// Opens web pages for a person.
 pub trait Browser: Send + Sync {
-    /// Opens a URL, which is `http` or `https` and has no characters with a meaning to a shell. The login continues while this runs.
+    /// Opens a URL. The URL has the scheme `http` or `https`, and no characters with a special meaning to a shell. The login continues
+    /// while the future runs.
     ///
     /// # Errors
-    /// Why it cannot be opened. Then the login fails.
+    /// Returns why the URL cannot be opened. The login then fails.
     fn open<'a>(&'a self, url: &'a Url) -> BoxFuture<'a, Result<(), String>>;
 }
 
@@ -43,13 +44,13 @@ fn opener() -> Option<&'static str> {
 }
 
 async fn run(program: &str, url: &Url) -> Result<(), String> {
-    // Another scheme could be read as an option, or start another program.
+    // Other URLs could be parsed as an option, or start another program.
     if !matches!(url.scheme(), "http" | "https") {
         return Err("only http and https URLs are opened in a browser".to_owned());
     }
     let mut command = Command::new(program);
     command.arg(url.as_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // It needs the environment to find the display, but none of the secrets.
+    // The opener needs the environment to find the display, but no secrets.
     let plain = environment::vars_os().into_iter().filter(|(name, _)| !name.to_str().is_none_or(is_secret_variable));
     command.env_clear().envs(plain);
     let mut child = command.spawn().map_err(|error| format!("`{program}` cannot be started: {error}"))?;

@@ -1,7 +1,6 @@
 //! The callback of a login: a listener on this machine that waits for one request of the browser.
 //!
-//! Any page that the person has open can send requests here, so a request that does not know the login's state is refused and changes
-//! nothing.
+//! Every web page that the person has open can send requests to the listener, so it rejects requests without the `state` of the login.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -15,20 +14,20 @@ use tokio::time::timeout;
 use super::error::AuthError;
 
 const PATH: &str = "/callback";
-/// Maximum size of a request head.
+/// Maximum size of a request head in bytes.
 const HEAD: usize = 16 << 10;
 /// Timeout of one request.
 const REQUEST: Duration = Duration::from_secs(10);
-/// Maximum number of connections; browsers open some that they never use.
+/// Maximum number of open connections. Browsers open connections that they never use.
 const CONNECTIONS: usize = 16;
 
-/// Waits for the browser to come back.
+/// Listens for the callback of the browser.
 pub(super) struct CallbackListener {
     socket: TcpListener,
     port: u16,
 }
 
-/// The parameters of a callback.
+/// The query parameters of a callback.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Callback {
     pub(super) code: Option<String>,
@@ -38,7 +37,7 @@ pub(super) struct Callback {
 }
 
 impl CallbackListener {
-    /// Listens on the first of these ports that is free; 0 is any.
+    /// Listens on the first of these ports that is free; 0 stands for any free port.
     pub(super) async fn bind(ports: &[u16]) -> Result<Self, AuthError> {
         let mut reason = String::new();
         for port in ports {
@@ -50,17 +49,17 @@ impl CallbackListener {
         Err(AuthError::browser(reason))
     }
 
-    /// The URL that the issuer redirects the browser to.
+    /// Returns the URL to which the issuer redirects the browser.
     pub(super) fn redirect_uri(&self) -> String {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// The port in a URL from [`Self::redirect_uri`].
+    /// Returns the port in a URL from [`Self::redirect_uri`].
     pub(super) fn port_of(redirect_uri: &str) -> Option<u16> {
         redirect_uri.strip_prefix("http://127.0.0.1:")?.strip_suffix(PATH)?.parse().ok()
     }
 
-    /// Waits for a callback with this state.
+    /// Waits for a callback with this `state`, and ignores other requests.
     pub(super) async fn wait(&self, state: &str) -> Callback {
         let mut open = FuturesUnordered::new();
         loop {
@@ -71,14 +70,14 @@ impl CallbackListener {
                         return returned;
                     }
                 }
-                // The system is out of file descriptors for the moment.
+                // The system has no free file descriptors at the moment.
                 else => tokio::time::sleep(Duration::from_millis(100)).await,
             }
         }
     }
 }
 
-/// Handles one request. Returns the callback if it is the expected one.
+/// Handles one request. Returns the callback, or `None` if the request is not the expected callback.
 async fn serve(mut stream: TcpStream, state: &str) -> Option<Callback> {
     let target = read_target(&mut stream).await;
     let returned = match &target {
@@ -94,13 +93,13 @@ async fn serve(mut stream: TcpStream, state: &str) -> Option<Callback> {
             "Helve 并未等待此请求，可以关闭此窗口。",
         ),
     };
-    // The callback counts even if the browser does not read the page.
+    // The callback is valid even if the browser does not read the page.
     let _ = stream.write_all(page.as_bytes()).await;
     let _ = stream.shutdown().await;
     returned.ok()
 }
 
-/// The target of a request, such as `/callback?code=1`, or the status of an invalid request.
+/// Reads the target of a request, such as `/callback?code=1`. For an invalid request, returns the status of the response.
 async fn read_target(stream: &mut TcpStream) -> Result<String, &'static str> {
     let mut head = Vec::with_capacity(1024);
     loop {
@@ -128,7 +127,7 @@ async fn read_target(stream: &mut TcpStream) -> Result<String, &'static str> {
 fn read_return(target: &str, state: &str) -> Result<Callback, &'static str> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     if path != PATH {
-        return Err("404 Not Discovery");
+        return Err("404 Not Found");
     }
     let mut returned = Callback::default();
     let mut known = None;

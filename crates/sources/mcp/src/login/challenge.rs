@@ -1,23 +1,23 @@
-//! The header `WWW-Authenticate`: what a server requires of a token.
+//! Parses the header `WWW-Authenticate`, which says what token a server requires.
 
 use super::scopes::Scopes;
 
-/// Longer headers are truncated.
+/// Maximum number of bytes to parse of a header; the rest is ignored.
 const LONGEST: usize = 8 << 10;
 
-/// The `Bearer` challenges of a server.
+/// The parameters of a server's `Bearer` challenges.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Challenge {
     /// The URL of the server's metadata.
     pub(super) resource_metadata: Option<String>,
-    /// The scopes that the token needs.
+    /// The scopes that the token must have.
     pub(super) scopes: Scopes,
-    /// The error of the token that was sent.
+    /// The error code, which says what is wrong with the token in the request.
     pub(super) error: Option<String>,
 }
 
 impl Challenge {
-    /// Reads a header, several values joined by commas. Reading stops at a syntax error.
+    /// Parses a header, with several values joined by commas. Ignores everything after a syntax error.
     pub(super) fn read(header: Option<&str>) -> Self {
         let header = header.unwrap_or_default();
         let mut reader = Reader(&header[..header.floor_char_boundary(LONGEST)]);
@@ -42,7 +42,7 @@ impl Challenge {
         challenge
     }
 
-    /// Returns whether the token is valid, but lacks a scope.
+    /// Returns whether the token in the request is valid but lacks a scope.
     pub(super) fn wants_more(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
@@ -51,13 +51,13 @@ impl Challenge {
 struct Reader<'a>(&'a str);
 
 impl<'a> Reader<'a> {
-    /// The next word, after any blanks and commas.
+    /// Returns the next word, after any blanks and commas.
     fn word(&mut self) -> Option<&'a str> {
         self.0 = self.0.trim_start_matches([' ', '\t', ',']);
         Some(self.here()).filter(|word| !word.is_empty())
     }
 
-    /// The word that starts here; empty if there is none.
+    /// Returns the word at the current position; empty if there is none.
     fn here(&mut self) -> &'a str {
         let (word, rest) = self.0.split_at(self.0.find(|character| !is_word(character)).unwrap_or(self.0.len()));
         self.0 = rest;

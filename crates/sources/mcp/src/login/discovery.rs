@@ -1,4 +1,4 @@
-//! Discovery of the issuer: the server's metadata (RFC 9728) and the issuer's metadata (RFC 8414 or `OpenID` Connect).
+//! Discovers the issuer of a server, by the server's metadata (RFC 9728) and the issuer's metadata (RFC 8414 or `OpenID` Connect).
 
 use helve_fetch::Url;
 use serde_json::Value;
@@ -12,39 +12,39 @@ use super::scopes::Scopes;
 const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 const ISSUER: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
-/// Maximum number of issuers that are considered.
+/// Maximum number of issuers of a server that are considered.
 const MOST_ISSUERS: usize = 16;
 
-/// What discovery found.
+/// The result of the discovery.
 #[derive(Debug, Clone)]
 pub(super) struct Discovery {
-    /// The server as it names itself, byte by byte: URL parsers would add slashes.
+    /// The identifier of the server, byte by byte as in its metadata, because URL parsers would add slashes.
     pub(super) resource: String,
-    /// The scopes that the server lists.
+    /// The scopes in the server's metadata.
     pub(super) scopes: Scopes,
     pub(super) issuer: Issuer,
 }
 
-/// An issuer, as its metadata describes it.
+/// An issuer (authorization server), as described by its metadata.
 #[derive(Debug, Clone)]
 pub(super) struct Issuer {
-    /// Its identifier, byte by byte.
+    /// The identifier of the issuer, byte by byte as in its metadata.
     pub(super) name: String,
     pub(super) authorization: Url,
     pub(super) token: Url,
     pub(super) registration: Option<Url>,
     pub(super) scopes: Scopes,
-    /// How clients may authenticate at the token endpoint; empty if the metadata does not say.
+    /// The methods by which clients may authenticate at the token endpoint; empty if the metadata lists none.
     pub(super) methods: Vec<String>,
     /// Whether a client may use the URL of its metadata document as its id.
     pub(super) documents: bool,
-    /// Whether its redirects name the issuer.
+    /// Whether the issuer names itself in its redirects.
     pub(super) names_itself: bool,
-    /// Whether there is no metadata, and the endpoints are the defaults of the first MCP revisions.
+    /// Whether the issuer has no metadata, and the endpoints are the defaults of the first MCP revisions.
     pub(super) guessed: bool,
 }
 
-/// Discovers the issuer of a server. Preferred issuers come first.
+/// Discovers the issuer of a server. If the server has several issuers, the first one in `prefer` is used.
 pub(super) async fn discover(
     exchange: &IssuerClient,
     server: &Url,
@@ -68,7 +68,7 @@ pub(super) async fn discover(
     Ok(Discovery { resource: resource.to_owned(), scopes: Scopes::listed(metadata.get("scopes_supported")), issuer })
 }
 
-/// The server's metadata: at the URL of its challenge, else at the well-known URL for its path, else at the root.
+/// Requests the server's metadata: from the URL in the challenge, else from the well-known URL for the server's path, else from the root.
 async fn resource_metadata(exchange: &IssuerClient, server: &Url, challenge: &Challenge) -> Result<Option<Object>, AuthError> {
     let mut places = Vec::new();
     if let Some(hint) = &challenge.resource_metadata {
@@ -88,10 +88,11 @@ async fn resource_metadata(exchange: &IssuerClient, server: &Url, challenge: &Ch
     Ok(None)
 }
 
-/// Servers of 2025-03-26 have no metadata: their origin is the issuer, with default endpoints if it has no metadata either.
+/// Discovers the issuer of a server without metadata, as in MCP 2025-03-26: the origin of the server is the issuer. If the issuer has no
+/// metadata either, uses the default endpoints.
 async fn without_metadata(exchange: &IssuerClient, server: &Url) -> Result<Discovery, AuthError> {
     let name = origin(server);
-    // No document names this issuer, so it may have a trailing slash or not.
+    // No document names this issuer, so its identifier may have a trailing slash or not.
     let with_slash = format!("{name}/");
     let issuer = match issuer_metadata(exchange, &[&name, &with_slash]).await? {
         Some(issuer) => issuer,
@@ -109,12 +110,12 @@ async fn without_metadata(exchange: &IssuerClient, server: &Url) -> Result<Disco
     };
     let mut resource = server.clone();
     resource.set_fragment(None);
-    // The form without a slash is canonical.
+    // The canonical form has no slash.
     let resource = if resource.path() == "/" && resource.query().is_none() { origin(server) } else { resource.to_string() };
     Ok(Discovery { resource, scopes: Scopes::default(), issuer })
 }
 
-/// The metadata of an issuer with one of these names, which differ only in a trailing slash.
+/// Requests the metadata of an issuer. `names` are its possible identifiers, which differ only in a trailing slash.
 async fn issuer_metadata(exchange: &IssuerClient, names: &[&str]) -> Result<Option<Issuer>, AuthError> {
     let Some(base) = names.first() else { return Ok(None) };
     let url = exchange.guard.read(base, "issuer")?;
@@ -132,8 +133,8 @@ async fn issuer_metadata(exchange: &IssuerClient, names: &[&str]) -> Result<Opti
         let Some(metadata) = exchange.get(&place).await? else { continue };
         match text(&metadata, "issuer") {
             Some(name) if names.contains(&name) => return read_issuer(exchange, name, &metadata).map(Some),
-            // Nothing of it is used: a forged document could redirect people anywhere.
-            other => stranger = Some(exchange.excerpt(other.unwrap_or("nobody"))),
+            // Does not use any part of this document: a forged one could redirect people anywhere.
+            other => stranger = Some(exchange.excerpt(other.unwrap_or("an unnamed issuer"))),
         }
     }
     match stranger {
@@ -147,7 +148,7 @@ fn read_issuer(exchange: &IssuerClient, name: &str, metadata: &Object) -> Result
     let address = |field: &'static str, what: &'static str| text(metadata, field).map(|url| exchange.guard.read(url, what)).transpose();
     let authorization = address("authorization_endpoint", "authorization endpoint")?;
     let token = address("token_endpoint", "token endpoint")?;
-    // Without PKCE, a leaked code is a leaked token.
+    // Without PKCE, a leaked code could be exchanged for a token.
     if !texts(metadata, "code_challenge_methods_supported").any(|method| method == "S256") {
         return Err(fail("does not support PKCE with S256"));
     }
@@ -164,7 +165,7 @@ fn read_issuer(exchange: &IssuerClient, name: &str, metadata: &Object) -> Result
     })
 }
 
-/// The well-known URL: its path comes before the path of the URL.
+/// Returns the well-known URL for a URL: the well-known path comes before the path of the URL.
 fn inserted(url: &Url, well_known: &str) -> Url {
     let mut place = url.clone();
     place.set_path(&format!("{well_known}{}", url.path().trim_end_matches('/')));

@@ -1,29 +1,29 @@
-//! Why a login fails. No text of it holds a token, a code or a secret.
+//! The error of a login. Its texts contain no tokens, codes or secrets.
 
 use helve_fetch::FetchError;
 
 use super::scopes::Scopes;
 
-/// Why there is no token.
+/// Why a login failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// A person must log in, and there is none to ask.
+    /// A person must log in, but no browser is available.
     #[error("{server} requires a login, and no browser is available")]
     LoginNeeded {
         /// The origin of the server.
         server: String,
     },
-    /// The person declined.
+    /// The person declined the login.
     #[error("the login at {issuer} was declined")]
     Declined {
-        /// The issuer.
+        /// The identifier of the issuer.
         issuer: String,
     },
-    /// The person did not finish in time.
+    /// The person did not finish the login in time.
     #[error("the login at {issuer} timed out")]
     TimedOut {
-        /// The issuer.
+        /// The identifier of the issuer.
         issuer: String,
     },
     /// The server denies access, and another token would not help.
@@ -31,21 +31,21 @@ pub enum AuthError {
     Forbidden {
         /// The origin of the server.
         server: String,
-        /// The scopes that it requires.
+        /// The scopes that the server requires.
         scopes: Scopes,
     },
-    /// The server still asks for a login after several.
-    #[error("{server} asks for a login again and again; try again later")]
+    /// The server still requires a login after several logins.
+    #[error("{server} still requires a login after several logins; try again later")]
     TooOften {
         /// The origin of the server.
         server: String,
     },
-    /// A URL that a server named cannot be used. Nothing was sent to it.
+    /// A URL that a server or an issuer named cannot be used. No request was sent to the URL.
     #[error("the {what} cannot be used: {reason}")]
     Address {
-        /// What the URL is for.
+        /// The purpose of the URL, such as `token endpoint`.
         what: &'static str,
-        /// What is wrong.
+        /// What is wrong with the URL.
         reason: String,
     },
     /// The issuer of the server could not be discovered.
@@ -53,54 +53,54 @@ pub enum AuthError {
     Discovery {
         /// The origin of the server.
         server: String,
-        /// What is wrong.
+        /// Why the discovery failed.
         reason: String,
     },
-    /// There is no client that the issuer accepts.
+    /// Helve has no client registration that the issuer accepts.
     #[error("Helve is not registered at {issuer}: {reason}")]
     Registration {
-        /// The issuer.
+        /// The identifier of the issuer.
         issuer: String,
-        /// What is wrong, and what to do.
+        /// Why there is no registration, and what to do.
         reason: String,
     },
     /// The issuer refuses to issue a token.
     #[error("{issuer} issued no token: {reason}")]
     Refused {
-        /// The issuer.
+        /// The identifier of the issuer.
         issuer: String,
-        /// Its error code, such as `invalid_grant`.
+        /// The OAuth error code, such as `invalid_grant`.
         code: String,
-        /// Its description.
+        /// The error code and the issuer's description of the error.
         reason: String,
     },
-    /// The response is invalid or cannot be trusted.
+    /// The response of the issuer is invalid or cannot be trusted.
     #[error("invalid response from {issuer}: {reason}")]
     Response {
-        /// The issuer.
+        /// The identifier of the issuer.
         issuer: String,
-        /// What is wrong.
+        /// What is wrong with the response.
         reason: String,
     },
-    /// A request failed.
+    /// A request to the server or the issuer failed.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// No browser could be opened, or the callback has no port.
+    /// No browser could be opened, or no local port was free for the login callback.
     #[error("the login page cannot be opened: {reason}")]
     Browser {
-        /// What is wrong.
+        /// Why the login page cannot be opened.
         reason: String,
     },
-    /// The system failed: it has no randomness, or is shutting down.
+    /// The operating system or the runtime failed, for example because no random numbers are available.
     #[error("the login failed: {reason}")]
     System {
-        /// What is wrong.
+        /// Why the login failed.
         reason: String,
     },
 }
 
 impl AuthError {
-    /// Returns whether a login by a person could resolve this.
+    /// Returns whether a person could resolve the error by logging in.
     #[must_use]
     pub fn needs_person(&self) -> bool {
         matches!(self, Self::LoginNeeded { .. } | Self::Declined { .. } | Self::TimedOut { .. })

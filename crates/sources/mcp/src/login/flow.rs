@@ -1,4 +1,4 @@
-//! The course of a login: its state, when it is refreshed, and when a person is asked.
+//! The state of a login, and when Helve refreshes the token or asks a person to log in.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,22 +19,22 @@ use super::scopes::{ScopeSources, Scopes};
 use super::store::{Client, ClientOrigin, Login};
 use super::token::{self, CodeGrant};
 
-/// Maximum number of logins within [`WINDOW`]. A server that wants more would not accept the next one either.
+/// Maximum number of logins within [`WINDOW`]. A server that requires more would not accept the next one either.
 const MOST_LOGINS: usize = 3;
 const WINDOW: Duration = Duration::from_mins(10);
-/// A token that is refused this soon after a refresh is not refused for its age.
+/// Time after a refresh in which the token is not refreshed again. If the server rejects the token so soon, the token is not too old.
 const SOON: Duration = Duration::from_mins(1);
-/// Delay after a failed refresh. Until then, calls use the token they have.
+/// Delay between a failed refresh and the next one. In the meantime, requests use the old token.
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
 
-/// The state between two requests.
+/// The state of a login between two requests.
 #[derive(Default)]
 pub(super) struct State {
     loaded: bool,
     login: Option<Login>,
-    /// Whether the store could not save the login, so that its copy is older.
+    /// Whether the last save failed, so that the login in the store is out of date.
     unsaved: bool,
-    /// Whether a person granted this login to this process.
+    /// Whether a person logged in during this process.
     granted: bool,
     refreshed: Option<Instant>,
     not_refreshed: Option<Instant>,
@@ -42,7 +42,7 @@ pub(super) struct State {
     failed: Option<(Instant, AuthError)>,
 }
 
-/// The right to refresh and to ask.
+/// The permit to refresh the token or to ask a person to log in.
 type Turn = Option<OwnedSemaphorePermit>;
 
 impl Inner {
@@ -54,7 +54,7 @@ impl Inner {
         self.state().login.clone()
     }
 
-    /// The current header, and whether it should and can be refreshed.
+    /// Returns the current header, and whether its token should and can be refreshed.
     pub(super) fn current(&self) -> Option<(HeaderValue, bool)> {
         let state = self.state();
         let login = state.login.as_ref()?;
@@ -70,7 +70,7 @@ impl Inner {
         }
     }
 
-    /// Loads the stored login: another process may have refreshed it, and most refresh tokens work only once.
+    /// Loads the stored login. Another process may have refreshed the token, and most refresh tokens work only once.
     pub(super) async fn load(&self) {
         let stored = self.options.store.load(&self.key).await;
         let mut state = self.state();
@@ -116,11 +116,11 @@ impl Inner {
         self.state().failed = error.map(|error| (Instant::now(), error.clone()));
     }
 
-    /// Refreshes a login, and returns the turn.
+    /// Refreshes the token of a login. Returns the new header and the permit.
     pub(super) async fn refresh(self: &Arc<Self>, login: Login, turn: Turn) -> (Result<HeaderValue, AuthError>, Turn) {
         let inner = self.clone();
-        // Most issuers accept a refresh token only once. So this continues without its caller and keeps its turn: a cancelled call must not
-        // lose the new token, and the next call must not use the old one again.
+        // Most issuers accept a refresh token only once. So the refresh runs in its own task and keeps the permit: a cancelled call must
+        // not lose the new token, and the next call must not use the old refresh token again.
         let task = tokio::spawn(async move { (inner.refresh_now(login).await, turn) });
         task.await.unwrap_or_else(|error| (Err(AuthError::System { reason: error.to_string() }), None))
     }
@@ -153,7 +153,7 @@ impl Inner {
         }
     }
 
-    /// Resolves a challenge: by a refresh, else by asking a person.
+    /// Resolves a challenge by refreshing the token or, if that does not help, by asking a person to log in.
     pub(super) async fn settle(self: &Arc<Self>, status: u16, challenge: &Challenge, turn: Turn) -> Result<HeaderValue, AuthError> {
         let invalid = status == 401 || challenge.error.as_deref() == Some("invalid_token");
         let wants_more = challenge.wants_more() || (!invalid && !challenge.scopes.is_empty());
@@ -162,14 +162,14 @@ impl Inner {
             let state = self.state();
             (state.granted, state.refreshed.is_some_and(|at| at.elapsed() < SOON))
         };
-        // A person who just refused a scope is not asked for it again.
+        // Does not ask a person again for a scope that the login already requested.
         let refused_before = granted && login.as_ref().is_some_and(|login| challenge.scopes.are_in(&login.scopes));
         if (!invalid && !wants_more) || (wants_more && refused_before) {
             return Err(AuthError::Forbidden { server: self.exchange.guard.server().to_owned(), scopes: challenge.scopes.clone() });
         }
         let known = self.options.client.as_ref().map(|client| client.issuer.as_str());
         let prefer: Vec<&str> = known.into_iter().chain(login.as_ref().map(|login| login.issuer.as_str())).collect();
-        // Even with a login: the server may have moved to another issuer, which must not see anything of the old one.
+        // Runs even with a login: the server may have moved to another issuer, which must not see any data of the old one.
         let found = discover(&self.exchange, &self.server, challenge, &prefer).await?;
         let mut turn = turn;
         let is_same = |login: &Login| login.issuer == found.issuer.name && login.resource == found.resource;
@@ -186,7 +186,7 @@ impl Inner {
         header
     }
 
-    /// Asks a person to log in.
+    /// Asks a person to log in. Returns the new header.
     async fn ask(&self, found: &Discovery, challenge: &Challenge) -> Result<HeaderValue, AuthError> {
         let server = self.exchange.guard.server();
         if self.options.browser.is_none() {
@@ -194,7 +194,8 @@ impl Inner {
         }
         self.count_login()?;
         let before = self.login().filter(|login| login.issuer == found.issuer.name);
-        // A registration that worked a moment ago is reused. An older one may be gone, and the person would only see an error page.
+        // Reuses only a registration that worked in this process. The issuer may have removed an older one, and the person would see an
+        // error page.
         let granted = self.state().granted;
         let client = before.as_ref().map(|login| &login.client).filter(|_| granted);
         let listener = CallbackListener::bind(&self.ports(client)).await?;
@@ -286,7 +287,7 @@ impl Inner {
     }
 }
 
-/// Returns whether a retry would fail with the same error.
+/// Returns whether a retry would fail with the same OAuth error code.
 fn is_final(code: &str) -> bool {
     !matches!(code, "" | "server_error" | "temporarily_unavailable" | "slow_down")
 }

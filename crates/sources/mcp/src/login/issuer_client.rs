@@ -1,4 +1,4 @@
-//! Requests to issuers and servers: limited, checked, and read as JSON objects.
+//! Sends requests to issuers and servers, with limits and address checks, and parses the responses as JSON objects.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use serde_json::{Map, Value};
 use super::address::{AddressGuard, origin};
 use super::error::AuthError;
 
-/// Metadata may have moved.
+/// Limits of requests for metadata. They follow redirects, because metadata may have moved.
 const READ_LIMITS: FetchLimits = FetchLimits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 2 };
-/// Codes and secrets do not follow redirects.
+/// Limits of requests with codes or secrets. They do not follow redirects.
 const WRITE_LIMITS: FetchLimits = FetchLimits { time: Duration::from_secs(20), bytes: 64 << 10, redirects: 0 };
 const JSON: JsonLimits = JsonLimits { bytes: 64 << 10, depth: 32, nodes: 5_000 };
-/// How much of an issuer's text an error shows.
+/// Maximum number of characters of an issuer's text in an error.
 const REASON: usize = 300;
 
 /// A JSON object.
 pub(super) type Object = Map<String, Value>;
 
-/// What all requests for one server share.
+/// Sends the requests for the login at one server.
 #[derive(Clone)]
 pub(super) struct IssuerClient {
     pub(super) fetch: Fetch,
@@ -31,8 +31,7 @@ pub(super) struct IssuerClient {
 }
 
 impl IssuerClient {
-    /// Reads an object; `None` if there is none. A server error is not the same as a missing document, which would be looked for
-    /// elsewhere.
+    /// Requests a JSON object. Returns `None` if there is none at this URL, so that the caller tries other URLs. Fails on a server error.
     pub(super) async fn get(&self, url: &Url) -> Result<Option<Object>, AuthError> {
         let mut request = Request::new(Method::GET, url.clone());
         request.limits = READ_LIMITS;
@@ -45,7 +44,7 @@ impl IssuerClient {
         Ok(if response.status.is_success() { object(&response) } else { None })
     }
 
-    /// Posts an object.
+    /// Posts a JSON object.
     pub(super) async fn post_json(&self, url: &Url, body: &Value) -> Result<Response, AuthError> {
         let mut request = Request::new(Method::POST, url.clone());
         request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -54,7 +53,7 @@ impl IssuerClient {
         self.send(request).await
     }
 
-    /// Posts a form.
+    /// Posts a URL-encoded form.
     pub(super) async fn post_form(
         &self,
         url: &Url,
@@ -76,13 +75,13 @@ impl IssuerClient {
         self.redactor.add(secrets);
     }
 
-    /// Untrusted text as one short line without secrets.
+    /// Redacts untrusted text, escapes it to one line, and shortens it.
     pub(super) fn excerpt(&self, text: &str) -> String {
         let clean = self.redactor.clean(text);
         printable::shorten_words(&printable::escape_line(clean.as_deref().unwrap_or(text)), REASON)
     }
 
-    /// The error code and the description of an error response.
+    /// Returns the OAuth error code and the description in an error response, or `None` if the response is a success.
     pub(super) fn refusal(&self, response: &Response) -> Option<(String, String)> {
         let object = object(response).unwrap_or_default();
         let field = |name: &str| object.get(name).and_then(Value::as_str).map(|text| self.excerpt(text));
@@ -103,7 +102,7 @@ impl IssuerClient {
     }
 }
 
-/// The object in a response.
+/// Parses the body of a response as a JSON object.
 pub(super) fn object(response: &Response) -> Option<Object> {
     match json::parse(&response.body, JSON) {
         Ok(Value::Object(object)) => Some(object),

@@ -1,4 +1,4 @@
-//! Options of the logins at one server.
+//! Options of the login at one server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use super::browser::Browser;
 use super::scopes::Scopes;
 use super::store::{MemoryStore, TokenStore};
 
-/// How logins at one server are made. By default no person is asked, and logins are kept in memory.
+/// Options of the login at one server. By default no person is asked to log in, and logins are stored in memory.
 #[derive(Clone)]
 pub struct AuthOptions {
-    /// A client that is registered with the issuer.
+    /// The client that is registered with the issuer; with `None`, Helve registers itself.
     pub client: Option<RegisteredClient>,
     /// The URL of this client's metadata document, for issuers that accept one.
     pub client_document: Option<String>,
-    /// Scopes to request, whatever the server lists.
+    /// The scopes to request instead of those that the server lists.
     pub scopes: Scopes,
-    /// The callback port on 127.0.0.1; 0 is any.
+    /// The port of the login callback on 127.0.0.1; 0 stands for any free port.
     pub callback_port: u16,
-    /// Timeout for a person to log in.
+    /// The timeout for a person to log in.
     pub patience: Duration,
-    /// Opens the login page; `None` if there is no person to ask.
+    /// Opens the login page; `None` if no person can log in.
     pub browser: Option<Arc<dyn Browser>>,
     /// The store of logins.
     pub store: Arc<dyn TokenStore>,
 }
 
-/// A client that is registered with one issuer. It is not shown to any other issuer.
+/// A client that is registered with one issuer. Helve never sends its data to another issuer.
 #[derive(Debug, Clone)]
 pub struct RegisteredClient {
-    /// The issuer's identifier, byte by byte.
+    /// The identifier of the issuer, byte by byte as in its metadata.
     pub issuer: String,
-    /// The client's id.
+    /// The id of the client.
     pub id: String,
-    /// Its secret, if it has one.
+    /// The secret of the client, if it has one.
     pub secret: Option<SecretString>,
 }
 

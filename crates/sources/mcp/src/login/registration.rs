@@ -1,4 +1,4 @@
-//! The client that Helve is to an issuer: a configured one, one with a metadata document, or a dynamically registered one (RFC 7591).
+//! Selects the OAuth client for an issuer: a configured one, one with a metadata document, or a dynamically registered one (RFC 7591).
 
 use helve_core::Timestamp;
 use helve_fetch::{Response, read_url};
@@ -14,7 +14,7 @@ use super::store::{Client, ClientAuth, ClientOrigin, Login};
 const LONGEST_ID: usize = 2048;
 const LONGEST_SECRET: usize = 16 << 10;
 
-/// The client to use at an issuer. A dynamically registered one is reused if it still fits.
+/// Returns the client to use with an issuer. Reuses the dynamically registered client `before` if it still fits.
 pub(super) async fn client(
     exchange: &IssuerClient,
     options: &AuthOptions,
@@ -38,7 +38,7 @@ pub(super) async fn client(
     }
 }
 
-/// Returns a stored login if its client is the configured one, with that client's secret restored.
+/// Returns a stored login if its client matches the options, with the configured secret of the client; otherwise `None`.
 pub(super) fn recall(mut login: Login, options: &AuthOptions) -> Option<Login> {
     match (login.client.origin, &options.client) {
         (ClientOrigin::Given, Some(known)) if known.id == login.client.id && known.issuer == login.issuer => {
@@ -92,7 +92,7 @@ async fn register(exchange: &IssuerClient, issuer: &Issuer, redirect_uri: String
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": method,
-        // Issuers assume a web application by default, which must not redirect to this machine.
+        // By default, issuers assume a web application, which must not redirect to this machine.
         "application_type": "native",
     });
     let response = exchange.post_json(url, &wanted).await?;
@@ -128,7 +128,7 @@ fn read_client(exchange: &IssuerClient, issuer: &Issuer, fields: &Object, redire
     })
 }
 
-/// How a client authenticates: as its registration says, else as the issuer prefers.
+/// Returns how a client authenticates: as in its registration, otherwise by a method that the issuer supports.
 fn proof(registered: Option<&str>, has_secret: bool, issuer: &Issuer) -> Result<ClientAuth, AuthError> {
     let known = |method: &str| match method {
         "client_secret_basic" => Some(ClientAuth::Basic),
@@ -139,7 +139,7 @@ fn proof(registered: Option<&str>, has_secret: bool, issuer: &Issuer) -> Result<
     let proof = match registered {
         Some(method) => known(method),
         None if !has_secret => Some(ClientAuth::None),
-        // The default method that every issuer must accept.
+        // The default method, which every issuer must accept.
         None if issuer.methods.is_empty() => Some(ClientAuth::Basic),
         None => ["client_secret_basic", "client_secret_post", "none"]
             .into_iter()

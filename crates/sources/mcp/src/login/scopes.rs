@@ -1,52 +1,52 @@
-//! OAuth scopes, and which ones are requested.
+//! OAuth scopes, and the choice of the scopes to request.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The scope for refresh tokens.
+/// The scope that requests a refresh token.
 const OFFLINE: &str = "offline_access";
-/// Maximum number of scopes.
+/// Maximum number of scopes in a set; further scopes are ignored.
 const MOST: usize = 100;
 const LONGEST: usize = 256;
 
-/// A set of scopes, in their original order.
+/// A set of OAuth scopes, in their original order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Scopes(Vec<String>);
 
 impl Scopes {
-    /// Reads scopes separated by spaces.
+    /// Parses scopes separated by spaces. Ignores invalid ones.
     #[must_use]
     pub fn read(text: &str) -> Self {
         text.split(' ').collect()
     }
 
-    /// Returns whether it is empty.
+    /// Returns whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns whether all of these are among others.
+    /// Returns whether `others` contains all scopes of this set.
     #[must_use]
     pub fn are_in(&self, others: &Self) -> bool {
         self.0.iter().all(|scope| others.0.contains(scope))
     }
 
-    /// The union with others.
+    /// Returns the union with `others`.
     #[must_use]
     pub fn and(&self, others: &Self) -> Self {
         self.iter().chain(others.iter()).collect()
     }
 
-    /// The scopes, one by one.
+    /// Returns an iterator over the scopes.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// The scopes of a metadata field such as `scopes_supported`.
+    /// Returns the scopes in a metadata field such as `scopes_supported`.
     pub(super) fn listed(field: Option<&Value>) -> Self {
         field.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
     }
@@ -55,12 +55,13 @@ impl Scopes {
         self.iter().any(|scope| scope == OFFLINE)
     }
 
-    /// The scopes to request: those of the challenge, else those that the server lists, and those requested before.
+    /// Returns the scopes to request: the configured ones, or else those of the challenge, or else those in the server's metadata. Adds the
+    /// scopes of the challenge and those requested before.
     pub(super) fn choose(wish: &ScopeSources<'_>) -> Self {
         let base = if wish.configured.is_empty() { wish.challenged } else { wish.configured };
         let base = if base.is_empty() { wish.listed } else { base };
         let all = base.and(wish.challenged).and(wish.before);
-        // Some issuers refuse unknown scopes, so this one is requested only if it is offered, and never alone.
+        // Some issuers reject unknown scopes, so this requests `offline_access` only if the issuer lists it, and never alone.
         let mut chosen: Self = all.iter().filter(|scope| *scope != OFFLINE).collect();
         if !chosen.is_empty() && wish.issuer.offline() {
             chosen.0.push(OFFLINE.to_owned());
@@ -69,7 +70,7 @@ impl Scopes {
     }
 }
 
-/// Where scopes come from.
+/// The scopes from which [`Scopes::choose`] chooses.
 pub(super) struct ScopeSources<'a> {
     /// The configured scopes.
     pub(super) configured: &'a Scopes,
@@ -77,7 +78,7 @@ pub(super) struct ScopeSources<'a> {
     pub(super) challenged: &'a Scopes,
     /// The scopes in the server's metadata.
     pub(super) listed: &'a Scopes,
-    /// The scopes requested before, of the same issuer.
+    /// The scopes of the previous login at the same issuer.
     pub(super) before: &'a Scopes,
     /// The scopes in the issuer's metadata.
     pub(super) issuer: &'a Scopes,

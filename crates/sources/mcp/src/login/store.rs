@@ -1,4 +1,4 @@
-//! Stored logins.
+//! The store of logins, and the stored data.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,34 +12,34 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::scopes::Scopes;
 
-/// A token is refreshed this long before it expires, or a tenth of its lifetime.
+/// Time in seconds before its expiry at which a token is refreshed; at most a tenth of its lifetime.
 const MARGIN_SECONDS: i64 = 60;
 
 /// Stores logins where only their owner can read them.
 ///
-/// The key is the URL of the MCP server, which is not a valid file name. The document is text with tokens, the issuer and the server
-/// they belong to; it must be stored completely or not at all.
+/// The key is the URL of the MCP server, which is not a valid file name. The document is a text that contains the tokens and says which
+/// issuer and server they belong to. A store must write a document completely or not at all.
 pub trait TokenStore: Send + Sync {
-    /// Loads a document.
+    /// Loads the document of a server. Returns `None` if there is none.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Returns why the document cannot be read.
     fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, String>>;
 
-    /// Saves a document in place of the one before.
+    /// Saves the document of a server, and replaces an existing one.
     ///
     /// # Errors
-    /// Why it cannot be saved.
+    /// Returns why the document cannot be saved.
     fn save<'a>(&'a self, key: &'a str, document: SecretString) -> BoxFuture<'a, Result<(), String>>;
 
-    /// Removes a document. A missing one is not an error.
+    /// Removes the document of a server. A missing document is not an error.
     ///
     /// # Errors
-    /// Why it cannot be removed.
+    /// Returns why the document cannot be removed.
     fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), String>>;
 }
 
-/// Stores logins in memory.
+/// Stores logins in memory, until the process ends.
 #[derive(Default)]
 pub struct MemoryStore(Mutex<HashMap<String, SecretString>>);
 
@@ -66,20 +66,20 @@ impl fmt::Debug for MemoryStore {
     }
 }
 
-/// A login: its issuer, client, server and scopes.
+/// A login at a server: the issuer, the client, the server, the tokens and the scopes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Login {
     pub(super) issuer: String,
     pub(super) resource: String,
     pub(super) token_endpoint: String,
     pub(super) client: Client,
-    /// `None` if the issuer no longer accepts them; the registration is still valid then.
+    /// The tokens; `None` if the login has no valid tokens, only a registration.
     pub(super) tokens: Option<Tokens>,
-    /// The requested scopes. They only grow, so that a token for one purpose does not replace another.
+    /// The requested scopes. A new login also requests the earlier scopes, so that the new token can replace the old one.
     pub(super) scopes: Scopes,
 }
 
-/// A client as an issuer knows it. It is never shown to another issuer.
+/// A client of one issuer. Helve never sends its data to another issuer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Client {
     pub(super) id: String,
@@ -87,21 +87,21 @@ pub(super) struct Client {
     pub(super) secret: Option<SecretString>,
     pub(super) proof: ClientAuth,
     pub(super) origin: ClientOrigin,
-    /// The registered callback URL.
+    /// The callback URL with which the client was registered.
     pub(super) redirect_uri: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) secret_expires: Option<Timestamp>,
 }
 
-/// Where a client comes from.
+/// How Helve got a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ClientOrigin {
-    /// A person configured it. Its secret is not stored here.
+    /// A person configured the client. Its secret is not stored with the login.
     Given,
-    /// Its id is the URL of its metadata document.
+    /// The id of the client is the URL of its metadata document.
     Document,
-    /// It was registered dynamically.
+    /// Helve registered the client dynamically.
     Registered,
 }
 
@@ -116,7 +116,7 @@ pub(super) enum ClientAuth {
     None,
 }
 
-/// The tokens of an issuer.
+/// The tokens that an issuer issued.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Tokens {
     #[serde(serialize_with = "always_exposed")]
@@ -129,14 +129,14 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// The `Authorization` header.
+    /// Returns the `Authorization` header with the access token.
     pub(super) fn header(&self) -> Option<HeaderValue> {
         let mut header = HeaderValue::try_from(format!("Bearer {}", self.access.expose_secret())).ok()?;
         header.set_sensitive(true);
         Some(header)
     }
 
-    /// Returns whether the token should be refreshed.
+    /// Returns whether the access token has expired or is about to expire.
     pub(super) fn is_old(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| {
             let life = expires.as_second().saturating_sub(self.issued.as_second());
@@ -146,12 +146,12 @@ impl Tokens {
 }
 
 impl Login {
-    /// Reads a document. Returns `None` if it is invalid.
+    /// Deserialises a stored document. Returns `None` if the document is invalid.
     pub(super) fn read(document: &SecretString) -> Option<Self> {
         serde_json::from_str(document.expose_secret()).ok()
     }
 
-    /// Writes the document, without secrets that are stored elsewhere.
+    /// Serialises the login, without a configured client secret.
     pub(super) fn write(&self) -> Option<SecretString> {
         let mut copy = self.clone();
         if copy.client.origin == ClientOrigin::Given {
@@ -168,7 +168,7 @@ impl Login {
         self.tokens.as_ref()?.refresh.as_ref()
     }
 
-    /// All secrets in it.
+    /// Returns all secrets of the login: tokens and client secret.
     pub(super) fn secrets(&self) -> impl Iterator<Item = SecretString> {
         let tokens = self.tokens.iter().flat_map(|tokens| std::iter::once(&tokens.access).chain(&tokens.refresh));
         tokens.chain(&self.client.secret).cloned()

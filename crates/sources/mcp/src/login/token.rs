@@ -1,4 +1,4 @@
-//! The token endpoint: exchanges a code or a refresh token for tokens.
+//! Exchanges a code or a refresh token for tokens, at the token endpoint of an issuer.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,18 +11,18 @@ use super::error::AuthError;
 use super::issuer_client::{IssuerClient, object};
 use super::store::{Client, ClientAuth, Login, Tokens};
 
-/// Maximum length of a token; the redactor hides no longer ones.
+/// Maximum length of a token in bytes, because the redactor cannot hide longer ones.
 const LONGEST: usize = 16 << 10;
-/// A century; longer lifetimes count as unlimited.
+/// Maximum lifetime of a token in seconds (a century). A longer lifetime counts as unlimited.
 const LONGEST_LIFE: i64 = 100 * 365 * 24 * 3600;
 
-/// A code and its verifier.
+/// An authorization code and its PKCE verifier.
 pub(super) struct CodeGrant<'a> {
     pub(super) code: &'a SecretString,
     pub(super) verifier: &'a SecretString,
 }
 
-/// Exchanges a code for tokens. The login names the endpoint and the client.
+/// Exchanges an authorization code for tokens. `login` contains the endpoint and the client.
 pub(super) async fn redeem(exchange: &IssuerClient, login: &Login, purchase: &CodeGrant<'_>) -> Result<Tokens, AuthError> {
     let fields = [
         ("grant_type", "authorization_code"),
@@ -34,7 +34,7 @@ pub(super) async fn redeem(exchange: &IssuerClient, login: &Login, purchase: &Co
     ask(exchange, login, &fields).await
 }
 
-/// Exchanges a refresh token for new tokens. If the issuer returns no new refresh token, the old one stays.
+/// Exchanges a refresh token for new tokens. Keeps the old refresh token if the issuer returns no new one.
 pub(super) async fn refresh(exchange: &IssuerClient, login: &Login) -> Result<Tokens, AuthError> {
     let Some(refresh) = login.refresh() else {
         return Err(AuthError::response(&login.issuer, "there is no refresh token"));
@@ -46,7 +46,7 @@ pub(super) async fn refresh(exchange: &IssuerClient, login: &Login) -> Result<To
 }
 
 async fn ask(exchange: &IssuerClient, login: &Login, fields: &[(&str, &str)]) -> Result<Tokens, AuthError> {
-    // Another version may have stored it, so it is checked again.
+    // Checks the endpoint again, because another version of Helve may have stored it.
     let url: Url = exchange.guard.read(&login.token_endpoint, "token endpoint")?;
     let Client { id, secret, proof, .. } = &login.client;
     let mut fields = fields.to_vec();
@@ -68,7 +68,7 @@ async fn ask(exchange: &IssuerClient, login: &Login, fields: &[(&str, &str)]) ->
     Ok(tokens)
 }
 
-/// Both parts are form-encoded before they are joined (RFC 6749, 2.3.1).
+/// Returns the header for HTTP Basic authentication of a client. Form-encodes both parts before joining them (RFC 6749, 2.3.1).
 fn basic(id: &str, secret: &SecretString) -> Option<HeaderValue> {
     let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     let pair = format!("{}:{}", encoded(id), encoded(secret.expose_secret()));

@@ -1,10 +1,10 @@
-//! Suspicious text of a server: hidden characters, and sentences that instruct the model.
+//! Detects suspicious text in tool definitions: hidden characters, and phrases that instruct the model.
 
 use helve_core::lookalike::{skeleton, written_out};
 use helve_core::printable;
 use serde_json::Value;
 
-/// Phrases that a description does not need.
+/// Phrases that instruct the model and have no place in a description.
 const STEERING: [&str; 16] = [
     "ignore previous",
     "ignore all previous",
@@ -24,16 +24,16 @@ const STEERING: [&str; 16] = [
     "instead of any other tool",
 ];
 
-/// Why a definition is suspicious.
+/// Why a tool definition is suspicious.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Flag {
-    /// It contains invisible characters, or characters that reorder text.
+    /// The definition contains invisible characters, or characters that reorder text.
     Hidden,
-    /// It instructs the model, with this phrase.
+    /// The definition instructs the model with this phrase.
     Steers(String),
-    /// It mentions a tool of another source.
+    /// The definition mentions this tool of another source.
     Names(String),
-    /// Its name looks like that of another tool.
+    /// The name of the tool looks like the name of this other tool.
     Resembles(String),
 }
 
@@ -48,7 +48,7 @@ impl std::fmt::Display for Flag {
     }
 }
 
-/// Inspects a definition. `others` are the names of tools of other sources.
+/// Returns the reasons why a tool definition is suspicious. `others` are the names of the tools of other sources.
 #[must_use]
 pub fn inspect(definition: &Value, others: &[&str]) -> Vec<Flag> {
     let mut flags = Vec::new();
@@ -77,7 +77,7 @@ pub fn inspect(definition: &Value, others: &[&str]) -> Vec<Flag> {
     flags
 }
 
-/// A name without an underscore or hyphen may be an ordinary word.
+/// Returns whether a text contains a tool name as a whole word. Ignores names without `_` or `-`, which may be ordinary words.
 fn is_word_in(text: &str, name: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || character == '_' || character == '-';
     name.contains(['_', '-'])
@@ -101,7 +101,7 @@ pub(crate) fn without_hidden(text: &str) -> String {
     text.chars().filter(|character| matches!(character, '\n' | '\t') || !printable::is_deceptive(*character)).collect()
 }
 
-/// Removes invisible characters from the descriptions in a schema. Names and values stay as they are.
+/// Removes invisible characters from the descriptions in a schema, but not from names and values.
 pub(crate) fn strip_words(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(strip_words),

@@ -16,20 +16,20 @@ use crate::downstream::BackChannel;
 
 /// The channel back to a client while its request is open.
 pub(super) struct RequestChannel {
-    /// Where messages go; `None` for a client that accepts only JSON.
+    /// The queue of messages to the client; `None` for a client that accepts only JSON.
     pub out: Option<mpsc::Sender<OutgoingMessage>>,
     pub era: EraChannel,
     /// Whether the client wants progress notifications.
     pub progress: bool,
-    /// Cancelled when the response is sent, or the client no longer waits.
+    /// The token that is cancelled when the response is sent, or the client no longer waits.
     pub over: CancellationToken,
 }
 
-/// What may be sent, which depends on the era.
+/// What the server may send to a client of each era.
 pub(super) enum EraChannel {
-    /// Log messages from a level on; no requests.
+    /// Log messages at or above this level, and no requests.
     Modern(Option<LogLevel>),
-    /// What the session allows.
+    /// Log messages and requests, as far as the session allows them.
     Legacy(Arc<Session>),
 }
 
@@ -39,14 +39,14 @@ impl RequestChannel {
             ("notifications/message", EraChannel::Modern(level)) => is_logged(*level, params),
             ("notifications/message", EraChannel::Legacy(session)) => is_logged(session.level(), params),
             ("notifications/progress", _) => self.progress,
-            // In the modern era, only subscriptions carry changes.
+            // In the modern era, only subscriptions send changes.
             (_, EraChannel::Modern(_)) => !method.ends_with("/list_changed") && method != "notifications/resources/updated",
             (_, EraChannel::Legacy(_)) => true,
         }
     }
 }
 
-/// Returns whether a log message reaches the wanted level.
+/// Returns whether the log message in `params` is at or above the requested level.
 fn is_logged(wanted: Option<LogLevel>, params: &Value) -> bool {
     let level = params.get("level").and_then(Value::as_str).and_then(LogLevel::read);
     wanted.is_some_and(|wanted| level.is_some_and(|level| level >= wanted))
@@ -58,7 +58,7 @@ impl BackChannel for RequestChannel {
             return;
         }
         if let Some(out) = &self.out {
-            // A slow reader loses notifications, but not its response.
+            // A client that reads slowly loses notifications, but not its response.
             let _ = out.try_send(OutgoingMessage::notification(method, params));
         }
     }
@@ -85,7 +85,7 @@ impl BackChannel for SessionChannel {
             _ => true,
         };
         if let Some(out) = self.0.between().filter(|_| wanted) {
-            // A message that a slow reader has no room for is dropped.
+            // Drops the message if the queue of a slow client is full.
             let _ = out.try_send(OutgoingMessage::notification(method, params));
         }
     }
@@ -98,7 +98,7 @@ impl BackChannel for SessionChannel {
     }
 }
 
-/// Sends a request that the client declares to support.
+/// Sends a request to the client, and waits for the response. Fails if the client does not declare the capability for the method.
 fn ask(
     session: Arc<Session>,
     out: mpsc::Sender<OutgoingMessage>,

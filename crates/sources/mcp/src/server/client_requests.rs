@@ -1,4 +1,4 @@
-//! Requests to legacy clients that have no response yet.
+//! Requests of the server to a legacy client, and their pending responses.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::response::OutgoingMessage;
 
 /// Maximum number of open requests to one client.
 const MAX_OPEN: usize = 64;
-/// Timeout for the response; a person may have to think.
+/// Timeout for the response. It is long, because a person may have to respond.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(10);
 
 type ClientResponse = Result<Value, RpcError>;
@@ -30,7 +30,7 @@ struct Table {
 }
 
 impl ClientRequests {
-    /// Sends a request, and waits for the response until the call that it belongs to is over.
+    /// Sends a request, and waits for the response until `over` is cancelled, because the call that the request belongs to has ended.
     pub async fn send(&self, out: &mpsc::Sender<OutgoingMessage>, method: &str, params: Value, over: &CancellationToken) -> ClientResponse {
         let (guard, response) = self.open(out)?;
         let id = RequestId::Number(guard.id);
@@ -48,7 +48,7 @@ impl ClientRequests {
         }
     }
 
-    /// Delivers a response. One without an open request is dropped.
+    /// Delivers a response to the waiting request. Ignores a response without an open request.
     pub fn respond(&self, id: &RequestId, response: ClientResponse) {
         let RequestId::Number(id) = id else { return };
         if let Some(waiting) = self.table().open.remove(id) {
@@ -76,7 +76,7 @@ impl ClientRequests {
     }
 }
 
-/// An open request. If it is dropped without a response, the client is told that it is cancelled.
+/// An open request. Dropping it without a response notifies the client that the request is cancelled.
 struct RequestGuard<'a> {
     requests: &'a ClientRequests,
     out: &'a mpsc::Sender<OutgoingMessage>,

@@ -1,6 +1,6 @@
-//! Open connections: what each is doing, its timeouts, and which one is displaced when there are too many.
+//! Tracks the open connections: their phases, their timeouts, and which one to close when there are too many.
 //!
-//! All of this happens before the token is checked, so a client that only connects must not be able to hold anything.
+//! The server accepts connections before it checks a token, so a client that only connects must not be able to block others.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,16 +14,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::framing::Head;
 
-/// Timeout for the head of a request, from the connection or its first byte on.
+/// Timeout for the head of a request, measured from the start of the connection or from the first byte of the head.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Timeout for the next request on a connection.
+/// Timeout for the next request on an idle connection.
 const IDLE_TIME: Duration = Duration::from_mins(1);
-/// A client with more than this fraction of all connections displaces one of its own idle connections.
+/// Divisor of a client's share: a client with a quarter of all connections displaces one of its own waiting connections.
 const SHARE: usize = 4;
-/// How many connections are checked to find an idle one.
+/// Maximum number of connections that are checked to find a waiting one.
 const LOOKS: usize = 64;
 
-/// Identifies a client before its token is known: an address, or in IPv6 the /64 network of one machine.
+/// Returns the address that identifies a client before its token is known: the IPv4 address, or the /64 network of the IPv6 address.
 pub(super) fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -31,12 +31,12 @@ pub(super) fn client(address: IpAddr) -> IpAddr {
     }
 }
 
-/// All connections.
+/// The open connections of a server.
 #[derive(Debug)]
 pub(super) struct Connections {
     max: usize,
     table: Mutex<Table>,
-    /// Notified when there may be room.
+    /// Notified when a connection ends.
     changed: Notify,
 }
 
@@ -50,16 +50,16 @@ struct Table {
 #[derive(Debug, Default)]
 struct Client {
     count: usize,
-    /// Its connections, the oldest first, including some that have ended.
+    /// The client's connections, oldest first, including some that have ended.
     queue: VecDeque<u64>,
 }
 
-/// What a connection is doing.
+/// The phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// The head of a request is arriving.
     Head,
-    /// The connection is idle.
+    /// The connection waits for the next request.
     Idle,
     /// The body of a request is arriving.
     Body,
@@ -72,18 +72,18 @@ impl Phase {
         match self {
             Self::Head => Some(HEAD_TIME),
             Self::Idle => Some(IDLE_TIME),
-            // Both have their own timeouts.
+            // These phases have other timeouts.
             Self::Body | Self::TrackedBody => None,
         }
     }
 }
 
-/// One connection.
+/// The state of one connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub client: IpAddr,
     state: Mutex<State>,
-    /// Cancelled when another connection displaces it.
+    /// The token that is cancelled when a new connection displaces this one.
     pub displaced: CancellationToken,
 }
 
@@ -91,9 +91,9 @@ pub(super) struct Connection {
 struct State {
     phase: Phase,
     since: Instant,
-    /// The last head.
+    /// The head of the current or the last request.
     head: Head,
-    /// Whether its body is still arriving.
+    /// Whether more of the current request follows.
     has_more: bool,
 }
 
@@ -102,15 +102,15 @@ impl Connections {
         Arc::new(Self { max: max.max(1), table: Mutex::default(), changed: Notify::new() })
     }
 
-    /// Adds a connection. If there are too many, an idle one is displaced: the oldest one of the client with the most connections. If none
-    /// is idle, waits until one ends.
+    /// Adds a connection. If there are too many, displaces the oldest waiting connection of the client with the most connections. If no
+    /// connection is waiting, waits until one ends.
     pub async fn enter(self: &Arc<Self>, client: IpAddr) -> ConnectionSlot {
         loop {
             let changed = self.changed.notified();
             if let Some(entered) = self.try_enter(client) {
                 return entered;
             }
-            // Connections become idle without a notification, so this polls.
+            // Polls, because connections start to wait without a notification.
             let _ = time::timeout(Duration::from_millis(10), changed).await;
         }
     }
@@ -127,7 +127,7 @@ impl Connections {
         Some(ConnectionSlot { connections: self.clone(), number, connection })
     }
 
-    /// Makes room when another limit is reached, such as that of open files.
+    /// Displaces a connection because another limit was reached, such as the number of open files.
     pub fn make_room(&self) {
         self.table().displace_any();
     }
@@ -145,7 +145,7 @@ impl Table {
         let client = self.clients.entry(client).or_default();
         client.count += 1;
         client.queue.push_back(self.last);
-        // Ended connections are removed from time to time, not each time.
+        // Removes ended connections only now and then, because it takes time.
         if client.queue.len() > 2 * client.count + LOOKS {
             client.queue.retain(|number| self.connections.contains_key(number));
         }
@@ -162,14 +162,14 @@ impl Table {
         }
     }
 
-    /// Displaces an idle connection of the client with the most connections. Returns whether there was one.
+    /// Displaces a waiting connection, preferably of the client with the most connections. Returns whether there was one.
     fn displace_any(&mut self) -> bool {
         let mut clients: Vec<_> = self.clients.iter().map(|(address, client)| (client.count, *address)).collect();
         clients.sort_unstable_by(|a, b| b.cmp(a));
         clients.into_iter().any(|(_, address)| self.displace(address))
     }
 
-    /// Displaces an idle connection of a client, the oldest first. Returns whether there was one.
+    /// Displaces the oldest waiting connection of a client. Returns whether there was one.
     fn displace(&mut self, address: IpAddr) -> bool {
         let Some(client) = self.clients.get_mut(&address) else { return false };
         for _ in 0..client.queue.len().min(LOOKS) {
@@ -192,7 +192,8 @@ impl Connection {
         Self { client, state: Mutex::new(state), displaced: CancellationToken::new() }
     }
 
-    /// Records received bytes: the head that ended in them, if any, and whether more of the request follows.
+    /// Records the receipt of bytes. `head` is the head of a request that ended in these bytes; `has_more` says whether more of the request
+    /// follows.
     pub fn received(&self, head: Option<Head>, has_more: bool) {
         let mut state = self.state();
         state.head = head.unwrap_or(state.head);
@@ -204,7 +205,7 @@ impl Connection {
         }
     }
 
-    /// Records that the head of a request is complete, and returns it.
+    /// Records that the head of a request is complete, and returns the head.
     pub fn begin(&self) -> Head {
         let mut state = self.state();
         let phase = if state.has_more { Phase::Body } else { Phase::TrackedBody };
@@ -212,7 +213,7 @@ impl Connection {
         state.head
     }
 
-    /// Records that the response starts, whether or not all of the request was read.
+    /// Records that the response starts, even if the request was not read completely.
     pub fn respond(&self) {
         self.state().enter(Phase::TrackedBody);
     }
@@ -222,7 +223,7 @@ impl Connection {
         self.state().enter(Phase::Idle);
     }
 
-    /// Waits until the connection has timed out.
+    /// Waits until the current phase of the connection times out.
     pub async fn overdue(&self) {
         loop {
             let deadline = {
@@ -232,13 +233,13 @@ impl Connection {
             match deadline {
                 Some(deadline) if deadline <= Instant::now() => return,
                 Some(deadline) => time::sleep_until(deadline).await,
-                // Whatever comes next has at least this much time.
+                // The next phase lasts at least this long.
                 None => time::sleep(HEAD_TIME).await,
             }
         }
     }
 
-    /// Returns whether it waits for a request, or for the rest of one.
+    /// Returns whether the connection waits for a request, or for the rest of one.
     fn is_waiting(&self) -> bool {
         self.state().phase != Phase::TrackedBody
     }
@@ -257,7 +258,7 @@ impl State {
     }
 }
 
-/// An entry in the table, removed when this is dropped.
+/// An open connection in the table of connections. Dropping it removes the connection from the table.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
     connections: Arc<Connections>,

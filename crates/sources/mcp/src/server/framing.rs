@@ -1,10 +1,10 @@
-//! Detects request smuggling: where requests start and end on a connection, and whether a request has both a length and a transfer
-//! encoding. The HTTP library accepts such a request and leaves no trace of it.
+//! Finds the boundaries of requests on a connection to detect request smuggling: requests with both a length and a transfer encoding. The
+//! HTTP library accepts such requests and does not report them.
 
-/// A longer line is neither a length nor an encoding.
+/// Maximum number of bytes kept of a header line. A longer line is neither a valid length nor a transfer encoding.
 const MAX_LINE: usize = 128;
 
-/// Tracks the bytes of one connection.
+/// The state machine that parses the bytes of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     part: Part,
@@ -13,18 +13,18 @@ pub(super) struct Framing {
     head: Head,
 }
 
-/// The next part of the connection.
+/// The part of a request that comes next on the connection.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Part {
     #[default]
     Head,
-    /// The remaining bytes of a body.
+    /// A body, with the number of its remaining bytes.
     Body(u64),
-    /// A body whose end only the HTTP library finds. No other request may follow it.
+    /// A body whose end only the HTTP library can find. No other request may follow on the connection.
     Rest,
 }
 
-/// What the head of a request says about its body.
+/// The fields in the head of a request that determine the length of its body.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     started: bool,
@@ -34,12 +34,12 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Returns whether two readers could disagree about the end of the body.
+    /// Returns whether two parsers could disagree about the end of the body.
     pub fn is_ambiguous(self) -> bool {
         self.has_length && self.has_encoding
     }
 
-    /// Returns whether the request must be the last one on its connection, because its end is not known here.
+    /// Returns whether the request must be the last one on its connection, because this parser cannot find its end.
     pub fn is_last(self) -> bool {
         self.part() == Part::Rest
     }
@@ -48,17 +48,17 @@ impl Head {
         match self.length {
             _ if self.has_encoding => Part::Rest,
             Some(length) => Part::Body(length),
-            // The HTTP library refuses an invalid length.
+            // The HTTP library rejects an invalid length.
             None if self.has_length => Part::Rest,
             None => Part::Body(0),
         }
     }
 
-    /// Reads a line. Returns whether it ends the head.
+    /// Parses a line. Returns whether the line ends the head.
     fn line(&mut self, line: &[u8]) -> bool {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
-            // Empty lines before a request do not belong to it.
+            // Ignores empty lines before a request.
             return self.started;
         }
         if !std::mem::replace(&mut self.started, true) {
@@ -78,7 +78,7 @@ impl Head {
 }
 
 impl Framing {
-    /// Reads bytes up to the end of a request. Returns their number, and the head if it ends in them.
+    /// Parses bytes up to the end of a request. Returns the number of parsed bytes, and the head if it ends in these bytes.
     pub fn take(&mut self, bytes: &[u8]) -> (usize, Option<Head>) {
         let (mut at, mut ended) = (0, None);
         while at < bytes.len() {
@@ -118,7 +118,7 @@ impl Framing {
         (at, ended)
     }
 
-    /// Returns whether the last request has arrived completely, as far as that is known.
+    /// Returns whether the last request has arrived completely, and no byte of the next one.
     pub fn is_between(&self) -> bool {
         self.part == Part::Head && !self.head.started && self.line.is_empty()
     }

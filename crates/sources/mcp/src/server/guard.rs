@@ -1,7 +1,7 @@
-//! Access control: the host name by which the server is called, the origin of a web page, and the token.
+//! Controls access by the host name in a request, the origin of the web page that sent it, and the token.
 //!
 //! A web page can make a browser send requests to this machine, under a host name that the attacker chose (DNS rebinding). The host name
-//! reveals such requests, so it is checked first.
+//! reveals such requests, so the host name is checked first.
 
 use std::net::IpAddr;
 
@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 
 use super::options::ServerOptions;
 
-/// Why a request is refused.
+/// Why access is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The host name is not one of the server's.
+    /// The host name does not belong to the server.
     Host,
-    /// The origin is not allowed.
+    /// The origin of the web page is not allowed.
     Origin,
     /// The token is missing.
     NoToken,
@@ -43,7 +43,7 @@ impl Refusal {
         }
     }
 
-    /// The value of the header `WWW-Authenticate`.
+    /// Returns the value of the header `WWW-Authenticate`, if the response must have one.
     pub fn challenge(self) -> Option<&'static str> {
         match self {
             Self::Host | Self::Origin => None,
@@ -56,7 +56,7 @@ impl Refusal {
 /// Checks whether a request is allowed. `bound` is the address that the server listens on.
 pub(super) fn check(options: &ServerOptions, bound: Option<IpAddr>, head: &Parts) -> Result<(), Refusal> {
     let mut hosts = head.headers.get_all(header::HOST).iter().map(|host| host.to_str().ok()).peekable();
-    // Without the header, the host is in the URI; with both, both count.
+    // The host is in the header or in the URI. If both are present, both are checked.
     if hosts.peek().is_none() && head.uri.authority().is_none() {
         return Err(Refusal::Host);
     }
@@ -84,10 +84,10 @@ fn may_ask(origin: &str, options: &ServerOptions) -> bool {
     local || options.origins.iter().any(|ours| ours == "*" || ours.eq_ignore_ascii_case(origin))
 }
 
-/// The host in `host:port`, without the brackets of an IPv6 address.
+/// Returns the host in `host:port`, without the brackets of an IPv6 address.
 fn name(host: &str) -> Option<&str> {
     let authority: Authority = host.parse().ok()?;
-    // User information before an `@` is never accepted.
+    // Rejects user information before an `@`.
     let length = (!host.contains('@')).then(|| authority.host().len())?;
     host.get(..length).map(|name| name.trim_start_matches('[').trim_end_matches(']'))
 }

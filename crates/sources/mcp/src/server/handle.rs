@@ -1,4 +1,4 @@
-//! The server as its owner sees it.
+//! The handle of the server.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,22 +8,23 @@ use super::Backend;
 use super::hub::Hub;
 use super::options::ServerOptions;
 
-/// Serves a [`Backend`] over MCP, in both eras. Cheap to clone; clones are the same server.
+/// A handle of an MCP server, which serves a [`Backend`] in both eras. Cheap to clone; clones share the server.
 #[derive(Clone)]
 pub struct Server {
     pub(super) hub: Arc<Hub>,
-    /// The address that it listens on.
+    /// The IP address on which the server listens, if it is known.
     pub(super) bound: Option<IpAddr>,
 }
 
 impl Server {
-    /// Creates a server. Nothing can reach it yet.
+    /// Creates a server. It does not accept clients before it is started with one of the other methods.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>, options: ServerOptions) -> Self {
         Self { hub: Arc::new(Hub::new(backend, options)), bound: None }
     }
 
-    /// Stops the server and all clones of it: streams end, open requests get a grace period, sessions end. Later requests are refused.
+    /// Stops the server, for all clones of the handle: closes streams, waits for open requests during the grace period, and ends sessions.
+    /// Rejects later requests.
     pub async fn stop(&self) {
         self.hub.stop().await;
     }

@@ -1,4 +1,4 @@
-//! The server over HTTP: one endpoint for both eras. Access is checked first; then the message tells its era.
+//! Serves HTTP requests of both eras at one endpoint. Checks access first, then determines the era from the message.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -25,20 +25,20 @@ use super::{guard, legacy, modern};
 
 /// Timeout for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
-/// The method that may take long, and whose turns are shared among clients.
+/// The method that may take long, so that the number of concurrent requests per client is limited.
 const CALL: &str = "tools/call";
-/// Seconds after which a client without a slot may retry.
+/// Seconds after which a rejected client may retry.
 const RETRY_AFTER: &str = "1";
 
 type HttpResponse = Response<ResponseBody>;
-/// A response that ends a request early.
+/// An error response that is sent without running the request.
 type EarlyResponse = Box<HttpResponse>;
 type HttpResult = Result<HttpResponse, EarlyResponse>;
 
 impl Server {
-    /// Handles one HTTP request of either era. The caller checks the path.
+    /// Handles one HTTP request of either era. The caller must check the path.
     ///
-    /// It must be called within a tokio runtime. Dropping the future or the body of the response cancels a request of the modern era.
+    /// Must be called within a Tokio runtime. Dropping the future or the body of the response cancels a request of the modern era.
     pub async fn http<B>(&self, request: Request<B>) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes>,
@@ -60,7 +60,7 @@ impl Server {
         result.unwrap_or_else(|response| *response)
     }
 
-    /// Checks access before anything of the request is read.
+    /// Checks access before the body of the request is read.
     fn check(&self, head: &Parts) -> Result<(), EarlyResponse> {
         let options = &self.hub.options;
         if let Err(refusal) = guard::check(options, self.bound, head) {
@@ -76,7 +76,7 @@ impl Server {
         Ok(())
     }
 
-    /// Reads the body of a request.
+    /// Checks the content type of a request, and reads the body.
     async fn read<B>(&self, head: &Parts, body: B) -> Result<Bytes, EarlyResponse>
     where
         B: Body<Data = Bytes>,
@@ -113,7 +113,7 @@ impl Server {
                 Era::Legacy if method == "initialize" => self.initialize(id, params, accept).await,
                 Era::Legacy => self.legacy(id, &method, params, head, accept).await,
             },
-            // The modern era has no notifications over HTTP: closing its stream cancels a request.
+            // The modern era has no notifications over HTTP: a client cancels a request by closing its stream.
             Message::Notification { method, params } => {
                 if era(headers, &method, params.as_ref()) == Era::Legacy {
                     let session = self.session(headers, None)?;
@@ -193,11 +193,11 @@ impl Server {
         let open = Some(session.open.begin(id.clone(), cancel.clone()));
         let work = RunningRequest { id, out, cancel, slot, open, patience: hub.options.stall, grace: hub.options.grace };
         start(work, method, legacy::respond(hub.clone(), session, request));
-        // A legacy client that loses its connection has not cancelled the request.
+        // In the legacy era, closing the connection does not cancel the request.
         Ok(respond(rest, accept, hub.options.keep_alive, |_| StatusCode::OK, None).await)
     }
 
-    /// Opens the session's own stream.
+    /// Opens the session's own stream, or resumes it.
     fn get(&self, headers: &HeaderMap) -> HttpResult {
         if is_modern(headers) {
             return Err(not_allowed("POST"));
@@ -224,7 +224,7 @@ impl Server {
         Ok(empty(StatusCode::NO_CONTENT))
     }
 
-    /// The session of a request.
+    /// Returns the session that the headers name.
     fn session(&self, headers: &HeaderMap, id: Option<&RequestId>) -> Result<Arc<Session>, EarlyResponse> {
         let deny = |status, message: &str| refused(status, id.cloned(), RpcError::new(CODES.request, message));
         if let Some(version) = headers.get(HEADERS.version)
@@ -241,7 +241,7 @@ impl Server {
     }
 }
 
-/// Runs a request in a task. Calls of one client wait for their turn.
+/// Runs a request in a separate task. Limits how many tool calls of one client run at the same time.
 fn start(work: RunningRequest, method: &str, response: impl Future<Output = Result<Value, RpcError>> + Send + 'static) {
     if method == CALL {
         let (turn, cancel) = (work.slot.turn(), work.cancel.clone());
@@ -251,7 +251,7 @@ fn start(work: RunningRequest, method: &str, response: impl Future<Output = Resu
     }
 }
 
-/// The era of a message. A handshake is legacy, unless everything about it is modern.
+/// Returns the era of a message. `initialize` is legacy, unless both its headers and its `_meta` are modern.
 fn era(headers: &HeaderMap, method: &str, params: Option<&Value>) -> Era {
     let says = Meta::of(params).is_some_and(Meta::has_version);
     let modern = if method == "initialize" { says && is_modern(headers) } else { says || is_modern(headers) };
@@ -267,7 +267,7 @@ fn no_message(problem: &MessageError, body: &[u8]) -> EarlyResponse {
     refused(StatusCode::BAD_REQUEST, id, problem)
 }
 
-/// The error for a text that is not a message, and its id if it has one.
+/// Returns the error for a text that is not a valid message, and the id of the message if it is known.
 pub(super) fn misread(problem: &MessageError, body: &[u8]) -> (Option<RequestId>, RpcError) {
     let value = match problem {
         MessageError::Json(_) | MessageError::Values => return (None, RpcError::new(CODES.parse, problem.to_string())),
@@ -283,13 +283,13 @@ pub(super) fn misread(problem: &MessageError, body: &[u8]) -> (Option<RequestId>
     (id, RpcError::new(CODES.request, problem.to_string()))
 }
 
-/// The owners of a request's slot.
+/// Returns the owners of a request's slot: the client, and its address if known.
 fn owners(head: &Parts, client: Arc<str>) -> Vec<SlotOwner> {
     let address = head.extensions.get::<Address>().map(|Address(address)| *address);
     [SlotOwner::Client(address, client)].into_iter().chain(address.map(SlotOwner::Address)).collect()
 }
 
-/// The name of a modern client.
+/// Returns the name of a modern client; empty if it states none.
 fn client_name(caller: &ModernClient) -> Arc<str> {
     caller.client.as_ref().and_then(|client| client.get("name")?.as_str()).unwrap_or_default().into()
 }

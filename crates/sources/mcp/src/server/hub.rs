@@ -1,4 +1,4 @@
-//! What all transports of the server share: the backend, the limits, and how a request runs.
+//! The state that all transports of the server share: the backend and the limits. Also runs requests.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -20,19 +20,19 @@ use super::session_table::SessionTable;
 use super::slots::{CapacityError, Slot, Slots};
 use super::{BUSY, Backend};
 
-/// What all transports of the server share.
+/// The state that all transports of the server share.
 pub(super) struct Hub {
     pub backend: Arc<dyn Backend>,
     pub options: ServerOptions,
     pub sessions: Arc<SessionTable>,
     pub header_params: HeaderParams,
-    /// Slots for requests.
+    /// The slots for concurrent requests.
     pub requests: Slots,
-    /// Slots for clients that listen for changes.
+    /// The slots for clients that listen for changes.
     pub listeners: Slots,
-    /// Cancelled when no new work may start.
+    /// The token that is cancelled when no new requests may start.
     pub stopping: CancellationToken,
-    /// Cancelled when running work must end.
+    /// The token that is cancelled when running requests must end.
     pub abort: CancellationToken,
 }
 
@@ -50,12 +50,12 @@ impl Hub {
         }
     }
 
-    /// Stops the server: first what only waits, then, after the grace period, what still runs.
+    /// Stops the server: closes the streams, waits for running requests during the grace period, then cancels the rest.
     pub async fn stop(&self) {
         self.stopping.cancel();
         self.sessions.close_streams();
         let idle = async {
-            // Holding all slots means that no request is left.
+            // If all slots are free, no request is running.
             self.requests.close().await;
             self.listeners.close().await;
         };
@@ -72,27 +72,27 @@ impl Drop for Hub {
     }
 }
 
-/// A request that is running.
+/// A running request.
 pub(super) struct RunningRequest {
     pub id: RequestId,
-    /// Where the response goes.
+    /// The queue of messages to the client.
     pub out: mpsc::Sender<OutgoingMessage>,
-    /// Cancelled when the client no longer waits, and when the response is sent.
+    /// The token that is cancelled when the client no longer waits, or the response was sent.
     pub cancel: CancellationToken,
     pub slot: Slot,
     pub open: Option<OpenRequest>,
-    /// How long the response waits for a reader.
+    /// Maximum time that the response waits for a client that reads slowly.
     pub patience: Duration,
-    /// How long the work may continue after it was cancelled.
+    /// Maximum time that the request may continue to run after it was cancelled.
     pub grace: Duration,
 }
 
 impl RunningRequest {
-    /// Runs until there is a response, and sends it. A cancelled request has none.
+    /// Waits for the response, and sends it. Sends no response if the request was cancelled.
     pub async fn run(self, response: impl Future<Output = Result<Value, RpcError>>) {
         let mut response = pin!(settle(response));
         let out = tokio::select! {
-            // A cancelled request has no response, even if it is ready.
+            // A cancelled request gets no response, even if the response is ready.
             biased;
             () = self.cancel.cancelled() => OutgoingMessage::Closed,
             result = &mut response => OutgoingMessage::response(self.id.clone(), result),
@@ -107,7 +107,7 @@ impl RunningRequest {
     }
 }
 
-/// Runs a backend's work, and turns a panic into an error.
+/// Awaits a response of the backend, and converts a panic to an error.
 pub(super) async fn settle(response: impl Future<Output = Result<Value, RpcError>>) -> Result<Value, RpcError> {
     AssertUnwindSafe(response).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!("an MCP request panicked");
@@ -115,7 +115,7 @@ pub(super) async fn settle(response: impl Future<Output = Result<Value, RpcError
     })
 }
 
-/// Waits for the client's turn, then runs. A request that is cancelled before that does not start.
+/// Waits for the permit of a call, then runs the call. A call that is cancelled before that does not start.
 pub(super) async fn in_turn(
     turn: impl Future<Output = Option<OwnedSemaphorePermit>>,
     cancel: CancellationToken,
@@ -129,7 +129,7 @@ pub(super) async fn in_turn(
     response.await
 }
 
-/// The error for a client without a slot.
+/// Returns the error for a request that gets no slot.
 pub(super) fn no_slot(full: CapacityError) -> RpcError {
     match full {
         CapacityError::All => RpcError::new(BUSY, "The server has too many open requests; try again later"),

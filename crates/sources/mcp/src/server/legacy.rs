@@ -1,4 +1,4 @@
-//! Requests of the legacy era: the handshake, and requests within a session.
+//! Handles requests of the legacy era: the handshake, and requests within a session.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::session::Session;
 use super::{ClientRequest, present};
 use crate::downstream::Downstream;
 
-/// Starts a session. Returns it and the result of `initialize`. Over stdio, the pipe carries all messages to the client.
+/// Creates a session. Returns the session and the result of `initialize`. Over stdio, `pipe` is the queue of all messages to the client.
 pub(super) fn initialize(
     hub: &Hub,
     params: Option<Value>,
@@ -41,7 +41,7 @@ pub(super) fn initialize(
     Ok((session, result))
 }
 
-/// A request as the backend gets it. Without an output, nothing is sent before the response.
+/// Creates the request for the backend. If `out` is `None`, the client receives nothing before the response.
 pub(super) fn incoming(
     session: &Arc<Session>,
     method: &str,
@@ -79,7 +79,7 @@ pub(super) async fn respond(hub: Arc<Hub>, session: Arc<Session>, request: Clien
         "logging/setLevel" => {
             let level = request.params.get("level").and_then(Value::as_str).and_then(LogLevel::read);
             let level = level.ok_or_else(|| RpcError::new(CODES.params, "Unknown log level"))?;
-            // The level is kept here; the backend may forward it.
+            // The session stores the level; the backend may forward it.
             match backend.handle(request).await {
                 Err(error) if error.code != CODES.method => return Err(error),
                 Ok(_) | Err(_) => session.set_level(level),

@@ -1,18 +1,18 @@
-//! Severity of log messages.
+//! The severity of log messages.
 
-/// The severity of a log message; a more severe one is greater.
+/// The severity of a log message. More severe levels compare as greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LogLevel(usize);
 
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 impl LogLevel {
-    /// A level by its name.
+    /// Returns the level with this name, if there is one.
     pub fn read(name: &str) -> Option<Self> {
         LEVELS.iter().position(|known| *known == name).map(Self)
     }
 
-    /// Its name.
+    /// Returns the name of the level.
     pub fn name(self) -> &'static str {
         LEVELS[self.0]
     }

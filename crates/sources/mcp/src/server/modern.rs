@@ -1,4 +1,4 @@
-//! Requests of the modern era: each carries all that is needed to handle it.
+//! Handles requests of the modern era, each of which contains everything that is needed to handle it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::response::OutgoingMessage;
 use super::{ClientRequest, present};
 use crate::downstream::Downstream;
 
-/// A request as the backend gets it. Without an output, nothing is sent before the response.
+/// Creates the request for the backend. If `out` is `None`, the client receives nothing before the response.
 pub(super) fn incoming(
     method: &str,
     params: Option<Value>,

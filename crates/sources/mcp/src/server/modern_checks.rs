@@ -1,4 +1,4 @@
-//! Checks of a modern request before it runs, in the order that the protocol wants.
+//! Checks a modern request before it runs, in the order that the protocol requires.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::log_level::LogLevel;
 
-/// Legacy methods that the modern era removed.
+/// Legacy methods that do not exist in the modern era.
 const REMOVED: [&str; 5] = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 /// Maximum number of tools whose header parameters are remembered.
 const MAX_TOOLS: usize = 10_000;
 
-/// A modern client, as its request describes it.
+/// A modern client, as described by one of its requests.
 #[derive(Debug, Clone)]
 pub(super) struct ModernClient {
     pub capabilities: Arc<Value>,
@@ -24,7 +24,7 @@ pub(super) struct ModernClient {
     pub progress: Option<Value>,
 }
 
-/// Checks a request. Over stdio there are no headers.
+/// Checks a request, and returns its client. `headers` is `None` over stdio.
 pub(super) fn check(
     method: &str,
     params: Option<&Value>,
@@ -67,12 +67,12 @@ pub(super) fn check(
     })
 }
 
-/// The modern versions.
+/// Returns the supported versions of the modern era.
 pub(super) fn versions() -> Vec<&'static str> {
     VERSIONS.iter().filter(|(_, era)| *era == Era::Modern).map(|(version, _)| *version).collect()
 }
 
-/// The HTTP status for an error code.
+/// Returns the HTTP status for a JSON-RPC error code.
 pub(super) fn status(code: i64) -> StatusCode {
     let bad = [CODES.parse, CODES.request, CODES.params, CODES.headers, CODES.capability, CODES.version];
     match code {
@@ -88,7 +88,7 @@ fn unsupported(version: &str) -> RpcError {
     RpcError { code: CODES.version, message: format!("Protocol version `{version}` is not supported"), data: Some(data) }
 }
 
-/// Checks that a header matches the body. A header that occurs twice is invalid.
+/// Checks that a header matches the body, and does not occur twice.
 fn compare(headers: &HeaderMap, name: &str, expected: Option<&str>) -> Result<(), RpcError> {
     let given = single(headers, name)?;
     if given.map(str::trim) == expected {
@@ -117,18 +117,18 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Rpc
     }
 }
 
-/// Header parameters of tools, from the last lists of tools.
+/// The header parameters of tools, from the tool lists that were sent to clients.
 #[derive(Debug, Default)]
 pub(super) struct HeaderParams(Mutex<HashMap<String, Vec<HeaderParam>>>);
 
 impl HeaderParams {
-    /// Remembers the tools of a list that is sent.
+    /// Remembers the header parameters of the tools in a list that is sent to a client.
     pub fn learn(&self, list: &Value) {
         let tools = list.get("tools").and_then(Value::as_array).into_iter().flatten();
         let mut known = self.0.lock();
         for tool in tools {
             let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
-            // Clients do not use a tool with invalid header parameters, so there is nothing to compare.
+            // Clients do not use a tool with invalid header parameters, so they need not be remembered.
             let params = tool.get("inputSchema").and_then(|schema| HeaderParam::of(schema).ok()).unwrap_or_default();
             if params.is_empty() {
                 known.remove(name);

@@ -1,4 +1,4 @@
-//! Running requests, by their ids, so that they can be cancelled.
+//! Tracks the running requests of a client by id, so that the client can cancel them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ pub(super) struct OpenRequests(Arc<Mutex<Table>>);
 #[derive(Debug, Default)]
 struct Table {
     last: u64,
-    /// By id; a client that uses an id twice can cancel only the later request.
+    /// The running requests by id. A client that uses an id twice can cancel only the later request.
     requests: HashMap<RequestId, (u64, CancellationToken)>,
 }
 
 impl OpenRequests {
-    /// Adds a request until the returned value is dropped.
+    /// Adds a request, until the returned guard is dropped.
     pub fn begin(&self, id: RequestId, cancel: CancellationToken) -> OpenRequest {
         let mut table = self.table();
         table.last += 1;
@@ -29,7 +29,7 @@ impl OpenRequests {
         OpenRequest { open: self.clone(), id, number }
     }
 
-    /// Cancels the request that a notification names.
+    /// Cancels the request that the parameters of `notifications/cancelled` name.
     pub fn cancel(&self, params: Option<&Value>) {
         let id = params.and_then(|params| params.get("requestId")).and_then(|id| serde_json::from_value(id.clone()).ok());
         let found = id.and_then(|id: RequestId| self.table().requests.get(&id).map(|(_, cancel)| cancel.clone()));
@@ -48,7 +48,7 @@ impl OpenRequests {
     }
 }
 
-/// A running request; removed when this is dropped.
+/// A running request. Dropping it removes it from the table.
 #[derive(Debug)]
 pub(super) struct OpenRequest {
     open: OpenRequests,

@@ -1,45 +1,46 @@
-//! Options of the server: who may connect, and limits.
+//! Options of the server: access and limits.
 
 use std::time::Duration;
 
 use secrecy::SecretString;
 
-/// Who may connect, and limits. The default is for clients on this machine.
+/// Options of a server: access and limits. The default allows only clients on this machine.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// Accepted host names, besides those of this machine and the address that the server listens on: `example.com` with any port,
-    /// `example.com:8080` with this one, `*` for all.
+    /// The accepted host names, in addition to those of this machine and the address on which the server listens: `example.com` with any
+    /// port, `example.com:8080` with this port only, or `*` for all.
     pub hosts: Vec<String>,
-    /// Accepted web origins, besides those of this machine: `https://example.com`, `*` for all.
+    /// The accepted web origins, in addition to those of this machine: an origin such as `https://example.com`, or `*` for all.
     pub origins: Vec<String>,
-    /// The bearer token that HTTP clients must send; `None` requires none.
+    /// The bearer token that HTTP clients must send; with `None`, no token is required.
     pub token: Option<SecretString>,
-    /// Maximum size of one HTTP request, in bytes.
+    /// Maximum size of the body of an HTTP request in bytes.
     pub max_body: usize,
-    /// Maximum length of one line over stdio, in bytes.
+    /// Maximum length of a line over stdio in bytes.
     pub max_line: usize,
-    /// Number of invalid lines over stdio after which the server gives up.
+    /// Number of invalid lines over stdio after which the server disconnects the client.
     pub max_garbage: usize,
-    /// Maximum number of legacy sessions. A new one replaces the session that was idle longest.
+    /// Maximum number of legacy sessions. A new session replaces the one that has been idle the longest.
     pub max_sessions: usize,
-    /// Timeout after which an idle session ends.
+    /// Time after which an idle session ends.
     pub idle: Duration,
-    /// Maximum number of requests at the same time; more are refused. One client gets a quarter of them, and more only while half are
-    /// free.
+    /// Maximum number of concurrent requests; further requests are rejected. One client may use a quarter of them, and more while at least
+    /// half are free.
     pub max_requests: usize,
-    /// Maximum number of calls of one HTTP client that run at the same time. More are queued, so that they do not delay other clients.
+    /// Maximum number of concurrent tool calls of one HTTP client. Further calls wait, so that they do not delay other clients.
     pub calls_at_once: usize,
-    /// Maximum number of modern clients that listen for changes at the same time; more are refused. They are shared like requests.
+    /// Maximum number of modern clients that listen for changes; further ones are rejected. Shared among clients like `max_requests`.
     pub max_listeners: usize,
-    /// Maximum number of connections. A new one displaces an idle one. It should exceed sessions plus listeners, which use one each.
+    /// Maximum number of connections. A new connection displaces a waiting one. Should exceed the sum of `max_sessions` and
+    /// `max_listeners`, which use one connection each.
     pub max_connections: usize,
-    /// Interval of keep-alive comments on a silent stream, and how long a response head waits for its first message.
+    /// Interval between keep-alive comments on a silent stream. Also the maximum time that the head of a response is delayed.
     pub keep_alive: Duration,
-    /// Timeout after which a connection is closed because the client does not read.
+    /// Time after which a connection is closed because the client does not read.
     pub stall: Duration,
     /// Grace period for running requests when the server stops or a request is cancelled.
     pub grace: Duration,
-    /// Maximum number of queued messages for a slow reader. Further notifications are dropped; responses are not.
+    /// Maximum number of queued messages for a client that reads slowly. Further notifications are dropped; responses are not.
     pub queue: usize,
 }
 

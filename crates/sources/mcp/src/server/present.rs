@@ -1,19 +1,19 @@
-//! Results in the form of an era: fields that only one era has are added or removed here.
+//! Converts results to the form of an era: adds or removes the fields that only one era has.
 
 use helve_mcp_wire::{CODES, META, Meta, ResultType, RpcError};
 use serde_json::{Map, Value, json};
 
 use super::ServerInfo;
 
-/// Results with cache hints, in the modern era.
+/// The methods whose results have cache hints in the modern era.
 const CACHED: [&str; 6] = ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
-/// The object `serverInfo`.
+/// Returns the value of `serverInfo`.
 pub(super) fn server_info(about: &ServerInfo) -> Value {
     json!({"name": about.name, "version": about.version})
 }
 
-/// A result for a modern client.
+/// Converts a result for a modern client.
 pub(super) fn modern(method: &str, result: Value, about: &ServerInfo) -> Result<Value, RpcError> {
     let is_complete = ResultType::of(&result) == ResultType::Complete;
     let mut fields = object(result)?;
@@ -37,7 +37,7 @@ pub(super) fn modern(method: &str, result: Value, about: &ServerInfo) -> Result<
     Ok(Value::Object(fields))
 }
 
-/// A result for a legacy client.
+/// Converts a result for a legacy client.
 pub(super) fn legacy(method: &str, result: Value) -> Result<Value, RpcError> {
     if ResultType::of(&result) != ResultType::Complete {
         return Err(RpcError::new(CODES.internal, "The result asks for input in a way that clients of this version do not support"));
@@ -65,7 +65,7 @@ fn tools(fields: &mut Map<String, Value>) -> impl Iterator<Item = &mut Map<Strin
     fields.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-/// States that a tool's arguments are an object, which both eras require.
+/// Ensures that the input schema of a tool states the type `object`, which both eras require.
 fn fit_input(tool: &mut Map<String, Value>) {
     let input = tool.entry("inputSchema").or_insert_with(|| json!({}));
     if let Value::Object(fields) = input {
@@ -76,7 +76,7 @@ fn fit_input(tool: &mut Map<String, Value>) {
     }
 }
 
-/// Makes the schemas of a tool fit the legacy era, which allows only objects whose properties are objects.
+/// Adapts the schemas of a tool to the legacy era, which allows only schemas of objects whose property schemas are objects.
 fn fit_tool(tool: &mut Map<String, Value>) {
     fit_input(tool);
     if tool.get_mut("inputSchema").is_some_and(|schema| !fit_schema(schema)) {
@@ -87,7 +87,7 @@ fn fit_tool(tool: &mut Map<String, Value>) {
     }
 }
 
-/// Returns whether a schema could be made to fit.
+/// Adapts a schema to the legacy era. Returns whether this was possible.
 fn fit_schema(schema: &mut Value) -> bool {
     let Some(fields) = schema.as_object_mut() else { return false };
     if fields.get("type").is_none_or(|kind| kind != "object") {

@@ -1,7 +1,7 @@
-//! HTTP responses: JSON if nothing precedes the response message, else a stream of events that ends with it.
+//! HTTP responses: JSON if the first message is the response, otherwise a stream of events that ends with the response.
 //!
-//! The head waits for the first message, because the status depends on it. It does not wait forever: proxies would give up on a silent
-//! server.
+//! The head of the HTTP response is delayed until the first message, because the status depends on this message. The delay is limited,
+//! because proxies close the connection to a silent server.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -19,14 +19,14 @@ use tokio::sync::mpsc;
 use tokio::time::{self, Interval, MissedTickBehavior};
 use tokio_util::sync::DropGuard;
 
-/// One outgoing message.
+/// A message to a client.
 #[derive(Debug)]
 pub(super) enum OutgoingMessage {
-    /// A notification or a request. On a stream that can be resumed it has a number.
+    /// A notification or a request. On a stream that can be resumed, the message has a number.
     Notification { text: String, number: Option<u64> },
-    /// The response, and its error code.
+    /// The response to the client's request, and its error code if it is an error.
     Response { text: String, code: Option<i64> },
-    /// There will be no response.
+    /// The end of the messages, without a response.
     Closed,
 }
 
@@ -42,7 +42,7 @@ impl OutgoingMessage {
     }
 }
 
-/// The body of a response.
+/// The body of an HTTP response: a JSON message, or a stream of events.
 pub struct ResponseBody(BodyKind);
 
 enum BodyKind {
@@ -50,13 +50,13 @@ enum BodyKind {
     Events(Box<Events>),
 }
 
-/// Messages as events, with keep-alive comments in between.
+/// A stream of messages as server-sent events, with keep-alive comments in between.
 struct Events {
     first: Option<OutgoingMessage>,
     rest: mpsc::Receiver<OutgoingMessage>,
     beat: Interval,
     over: bool,
-    /// Cancels the request when the reader disconnects.
+    /// Cancels the request when the client disconnects.
     _guard: Option<DropGuard>,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Accept {
 }
 
 impl Accept {
-    /// Reads the header. Without one, everything is accepted.
+    /// Parses the header `Accept`. Without the header, the client accepts everything.
     pub fn read(headers: &HeaderMap) -> Self {
         let mut given = headers.get_all(header::ACCEPT).iter().peekable();
         if given.peek().is_none() {
@@ -81,7 +81,7 @@ impl Accept {
     }
 }
 
-/// One content type, unless it has the weight 0.
+/// Returns the content type in a part of the header, or `None` if it has the weight 0.
 fn kind(part: &str) -> Option<String> {
     let mut pieces = part.split(';').map(|piece| piece.trim().to_ascii_lowercase());
     let kind = pieces.next()?;
@@ -89,22 +89,22 @@ fn kind(part: &str) -> Option<String> {
     (!refused).then_some(kind)
 }
 
-/// A response without a body.
+/// Creates a response without a body.
 pub(super) fn empty(status: StatusCode) -> Response<ResponseBody> {
     response(status, None, BodyKind::Whole(Full::default()))
 }
 
-/// A response with one message.
+/// Creates a response with one JSON message.
 pub(super) fn json(status: StatusCode, text: String) -> Response<ResponseBody> {
     response(status, Some("application/json"), BodyKind::Whole(Full::new(text.into())))
 }
 
-/// A response with an error.
+/// Creates a response with a JSON-RPC error.
 pub(super) fn refuse(status: StatusCode, id: Option<RequestId>, error: RpcError) -> Response<ResponseBody> {
     json(status, Message::Response { id, result: Err(error) }.write())
 }
 
-/// A response with a stream of events.
+/// Creates a response with a stream of events, with keep-alive comments at the interval `beat`.
 pub(super) fn events(
     first: Option<OutgoingMessage>,
     rest: mpsc::Receiver<OutgoingMessage>,
@@ -115,12 +115,13 @@ pub(super) fn events(
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let events = Events { first, rest, beat, over: false, _guard: guard };
     let mut response = response(StatusCode::OK, Some("text/event-stream"), BodyKind::Events(Box::new(events)));
-    // Keeps proxies from buffering events.
+    // Prevents proxies from buffering events.
     response.headers_mut().insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     response
 }
 
-/// Waits for the first message, and starts the response that fits it. A client that accepts no events gets only the response message. Dropping the future or the response drops the guard.
+/// Waits for the first message, and creates the response for it. A client that does not accept events gets only the response message.
+/// Dropping the future or the response drops `guard`.
 pub(super) async fn respond(
     mut out: mpsc::Receiver<OutgoingMessage>,
     accept: Accept,

@@ -1,4 +1,4 @@
-//! One legacy client: what it said about itself, and its state between requests.
+//! The session of a legacy client: its identity, and its state between requests.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use super::response::OutgoingMessage;
 use super::session_stream::SessionStream;
 use crate::random::random_id;
 
-/// Maximum number of resources that one session may watch.
+/// Maximum number of resources that a session may watch.
 const MAX_WATCHED: usize = 1_000;
 
-/// One legacy client.
+/// The session of a legacy client.
 #[derive(Debug)]
 pub(super) struct Session {
     pub id: Arc<str>,
     pub capabilities: Arc<Value>,
     pub client: Option<Arc<Value>>,
-    /// Cancelled when the session ends; cancels its requests.
+    /// The token that is cancelled when the session ends. Cancels the requests of the session.
     pub end: CancellationToken,
     pub client_requests: ClientRequests,
     pub open: OpenRequests,
-    /// The pipe to the client, over stdio.
+    /// The queue of messages to the client over stdio; `None` over HTTP.
     pipe: Option<mpsc::WeakSender<OutgoingMessage>>,
     state: Mutex<State>,
 }
@@ -51,7 +51,7 @@ impl Session {
         end: CancellationToken,
         pipe: Option<&mpsc::Sender<OutgoingMessage>>,
     ) -> Result<Self, RpcError> {
-        let id = random_id().ok_or_else(|| RpcError::new(CODES.internal, "The system has no random numbers"))?;
+        let id = random_id().ok_or_else(|| RpcError::new(CODES.internal, "The system cannot generate random numbers"))?;
         let state = State { touched: Instant::now(), level: None, watched: HashSet::new(), stream: SessionStream::default() };
         Ok(Self {
             id: id.into(),
@@ -70,7 +70,7 @@ impl Session {
         self.capabilities.get(capability).is_some_and(Value::is_object)
     }
 
-    /// The lowest level of log messages that the client wants; `None` until it sets one.
+    /// Returns the lowest level of log messages that the client wants, or `None` if the client has not set a level.
     pub fn level(&self) -> Option<LogLevel> {
         self.state().level
     }
@@ -79,7 +79,7 @@ impl Session {
         self.state().level = Some(level);
     }
 
-    /// Checks whether the client may watch one more resource.
+    /// Returns an error if the client may not watch another resource.
     pub fn may_watch(&self, uri: &str) -> Result<(), RpcError> {
         let state = self.state();
         if state.watched.len() >= MAX_WATCHED && !state.watched.contains(uri) {
@@ -89,7 +89,7 @@ impl Session {
         Ok(())
     }
 
-    /// Notifies the client of changes of a resource from now on.
+    /// Records that the client watches a resource.
     pub fn watch(&self, uri: &str) {
         self.state().watched.insert(uri.to_owned());
     }
@@ -98,7 +98,7 @@ impl Session {
         self.state().watched.remove(uri);
     }
 
-    /// Returns whether the client wants to know of a change.
+    /// Returns whether the client must be notified of a change.
     pub fn cares(&self, change: &Change) -> bool {
         match change {
             Change::Resource(uri) => self.state().watched.contains(uri),
@@ -106,22 +106,23 @@ impl Session {
         }
     }
 
-    /// Every change that this client may have missed.
+    /// Returns every change that the client may have missed.
     pub fn all_changes(&self) -> Vec<Change> {
         Change::LISTS.into_iter().chain(self.state().watched.iter().cloned().map(Change::Resource)).collect()
     }
 
-    /// Opens the session's own stream. Returns `None` if it is already open.
+    /// Opens the session's own stream, or resumes it after the message with the number `after`. Returns `None` if a stream is already open
+    /// and `after` is `None`.
     pub fn open_stream(&self, after: Option<u64>, room: usize) -> Option<mpsc::Receiver<OutgoingMessage>> {
         self.state().stream.open(after, room)
     }
 
-    /// Sends a message on that stream, now or when it is opened.
+    /// Sends a message on the session's own stream, now or when the stream is opened.
     pub fn send(&self, text: String) {
         self.state().stream.send(text);
     }
 
-    /// The channel to the client between its requests; `None` while it does not listen.
+    /// Returns the queue of messages to the client between its requests, or `None` if the client does not listen.
     pub fn between(&self) -> Option<mpsc::Sender<OutgoingMessage>> {
         match &self.pipe {
             Some(pipe) => pipe.upgrade(),
@@ -129,7 +130,7 @@ impl Session {
         }
     }
 
-    /// Closes that stream.
+    /// Closes the session's own stream.
     pub fn close_stream(&self) {
         self.state().stream.close();
     }
@@ -139,13 +140,13 @@ impl Session {
         self.state().touched = Instant::now();
     }
 
-    /// Since when the session is idle, and whether its stream is open. Returns `None` while a request is running.
+    /// Returns whether the session's own stream is open, and since when the session is idle. Returns `None` while a request is running.
     pub fn idle_since(&self) -> Option<(bool, Instant)> {
         let state = self.state();
         self.open.is_empty().then(|| (state.stream.is_open(), state.touched))
     }
 
-    /// Cancels the requests of the session, and closes its stream.
+    /// Ends the session: cancels its requests, and closes its stream.
     pub fn finish(&self) {
         self.end.cancel();
         self.close_stream();

@@ -1,4 +1,4 @@
-//! The stream of a legacy session that belongs to no request.
+//! The own stream of a legacy session, for messages that belong to no request.
 
 use std::collections::VecDeque;
 
@@ -6,22 +6,22 @@ use tokio::sync::mpsc;
 
 use super::response::OutgoingMessage;
 
-/// Number of messages that are kept for a client that reconnects.
+/// Maximum number of messages that are kept for a client that resumes the stream.
 const MAX_RECENT: usize = 64;
 
-/// The messages of a session outside of its requests, and the stream that carries them while it is open.
+/// The messages of a session that belong to no request, and the stream that sends them while it is open.
 #[derive(Debug, Default)]
 pub(super) struct SessionStream {
     last: u64,
-    /// The last message that was sent on a stream.
+    /// The number of the last message that was sent on a stream.
     sent: u64,
     recent: VecDeque<(u64, String)>,
     stream: Option<mpsc::Sender<OutgoingMessage>>,
 }
 
 impl SessionStream {
-    /// Opens the stream, with the messages that the client missed. A client that resumes names the last message it got; its new stream
-    /// replaces the old one. Returns `None` if another stream is open.
+    /// Opens the stream, and sends the messages that the client missed. If the client resumes a stream, `after` is the number of the last
+    /// message that it received, and the new stream replaces the old one. Otherwise returns `None` if a stream is already open.
     pub fn open(&mut self, after: Option<u64>, room: usize) -> Option<mpsc::Receiver<OutgoingMessage>> {
         if self.is_open() && after.is_none() {
             return None;
@@ -36,9 +36,9 @@ impl SessionStream {
         Some(receiver)
     }
 
-    /// Sends a message. A client that reads too slowly loses its stream, and can resume it.
+    /// Sends a message. Closes the stream if the client reads too slowly; the client can resume it.
     pub fn send(&mut self, text: String) {
-        // A pending notification is not repeated.
+        // Does not queue the same notification twice.
         if !self.is_open() && self.recent.iter().any(|(number, recent)| *number > self.sent && *recent == text) {
             return;
         }
@@ -56,7 +56,7 @@ impl SessionStream {
         }
     }
 
-    /// The stream, if it is open.
+    /// Returns the sender of the stream, if the stream is open.
     pub fn stream(&self) -> Option<mpsc::Sender<OutgoingMessage>> {
         self.stream.clone().filter(|stream| !stream.is_closed())
     }

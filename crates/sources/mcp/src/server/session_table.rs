@@ -1,4 +1,4 @@
-//! All legacy sessions over HTTP: how many there are, and when one ends.
+//! The table of all legacy sessions over HTTP. Limits their number, and ends idle sessions.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 use super::Backend;
 use super::session::Session;
 
-/// Longest interval between checks for idle sessions.
+/// Maximum interval between checks for idle sessions.
 const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 
-/// All sessions.
+/// All legacy sessions over HTTP.
 pub(super) struct SessionTable {
     backend: Arc<dyn Backend>,
     max: usize,
@@ -29,9 +29,9 @@ pub(super) struct SessionTable {
 #[derive(Default)]
 struct Table {
     sessions: HashMap<Arc<str>, Arc<Session>>,
-    /// Whether the maintenance task runs.
+    /// Whether the maintenance task has been started.
     maintained: bool,
-    /// Whether no session may be opened any more.
+    /// Whether the server has stopped, so that no session may be opened.
     closed: bool,
 }
 
@@ -40,7 +40,8 @@ impl SessionTable {
         Arc::new(Self { backend, max, idle, table: Mutex::default() })
     }
 
-    /// Adds a session. If there are too many, the one that was idle longest ends; if none is idle, returns `false`.
+    /// Adds a session. If there are too many, ends the session that has been idle the longest. Returns `false` if no session is idle, or if
+    /// the server has stopped.
     pub fn open(self: &Arc<Self>, session: Arc<Session>, stop: &CancellationToken) -> bool {
         let mut table = self.table();
         if table.closed {
@@ -48,7 +49,7 @@ impl SessionTable {
         }
         let mut ended = None;
         if table.sessions.len() >= self.max {
-            // Sessions without an open stream end first.
+            // Prefers sessions without an open stream.
             let idle = table.sessions.values().filter_map(|session| Some((session.idle_since()?, session.id.clone())));
             let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else { return false };
             ended = table.sessions.remove(&oldest);
@@ -71,7 +72,7 @@ impl SessionTable {
         Some(session)
     }
 
-    /// Ends a session. Returns whether it existed.
+    /// Ends a session. Returns whether the session existed.
     pub fn end(&self, id: &str) -> bool {
         let ended = self.table().sessions.remove(id);
         ended.inspect(|session| self.finish(session)).is_some()
@@ -82,7 +83,7 @@ impl SessionTable {
         self.all().iter().for_each(|session| session.close_stream());
     }
 
-    /// Ends all sessions for good.
+    /// Ends all sessions, and rejects new ones.
     pub fn end_all(&self) {
         let ended = {
             let mut table = self.table();
@@ -94,7 +95,7 @@ impl SessionTable {
         }
     }
 
-    /// Notifies all sessions that want to know of these changes.
+    /// Notifies each session of those changes that its client wants and the server declares.
     fn tell(&self, changes: &dyn Fn(&Session) -> Vec<Change>) {
         let capabilities = self.backend.capabilities(Era::Legacy);
         for session in self.all() {
@@ -130,7 +131,7 @@ impl SessionTable {
     }
 }
 
-/// Tells the backend that a session has ended.
+/// Notifies the backend that a session has ended.
 pub(super) fn end_session(backend: &dyn Backend, session: &str) {
     if catch_unwind(AssertUnwindSafe(|| backend.session_ended(session))).is_err() {
         tracing::error!("session_ended of an MCP backend panicked");
@@ -158,7 +159,7 @@ async fn maintain(sessions: Weak<SessionTable>, changes: Receiver<Change>, idle:
     }
 }
 
-/// The next change; waits forever once the channel is closed.
+/// Waits for the next change, or forever if the channel is closed.
 async fn next(changes: &mut Option<Receiver<Change>>) -> Result<Change, RecvError> {
     match changes {
         Some(changes) => changes.recv().await,

@@ -1,4 +1,4 @@
-//! Slots for concurrent work: how many there are, and that no client gets all of them.
+//! Slots that limit concurrent work, shared so that no client can take all of them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,43 +7,43 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// With fewer slots than this, they are not divided among clients.
+/// Minimum number of slots for which the share of each client is limited.
 const FEW: usize = 8;
 
-/// The client address of a request, if the server accepts connections itself.
+/// The IP address of the client that sent a request. Known only if the server itself accepts connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Address(pub IpAddr);
 
 /// The owner of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum SlotOwner {
-    /// One client at an address: a legacy session, or the name of a modern client. It gets a quarter of the slots, and more while half of
-    /// them are free.
+    /// One client at an address: the id of a legacy session, or the name of a modern client. One client may take a quarter of the slots,
+    /// and more while more than half of them are free.
     Client(Option<IpAddr>, Arc<str>),
-    /// All clients at one address, which may be a proxy. They get three quarters.
+    /// All clients at one address, which may be a proxy. Together they may take three quarters of the slots.
     Address(IpAddr),
 }
 
-/// Why there is no slot.
+/// Why no slot is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CapacityError {
     /// All slots are taken.
     All,
-    /// The owner has used up its share.
+    /// The owner has taken all slots of its share.
     Share,
 }
 
-/// A number of slots.
+/// A limited number of slots. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Slots {
     room: Arc<Semaphore>,
     count: usize,
-    /// How many calls of one client may run at the same time.
+    /// Maximum number of concurrent calls of one client.
     turns: usize,
     shares: Arc<Mutex<HashMap<SlotOwner, OwnerShare>>>,
 }
 
-/// The share of an owner.
+/// The slots that an owner has taken.
 #[derive(Debug)]
 struct OwnerShare {
     count: usize,
@@ -56,7 +56,7 @@ impl Slots {
         Self { room: Arc::new(Semaphore::new(count)), count, turns: turns.clamp(1, Semaphore::MAX_PERMITS), shares: Arc::default() }
     }
 
-    /// Takes a slot for these owners.
+    /// Takes a slot for these owners. Fails if all slots are taken, or if an owner has used up its share.
     pub fn take(&self, owners: Vec<SlotOwner>) -> Result<Slot, CapacityError> {
         let mut shares = self.shares();
         if owners.iter().any(|owner| self.has_share(owner, shares.get(owner).map_or(0, |shares| shares.count))) {
@@ -84,7 +84,7 @@ impl Slots {
         shares >= most
     }
 
-    /// Waits until all slots are free, and keeps them.
+    /// Waits until all slots are free, and takes all of them forever.
     pub async fn close(&self) {
         if let Ok(all) = self.room.acquire_many(u32::try_from(self.count).unwrap_or(u32::MAX)).await {
             all.forget();
@@ -96,7 +96,7 @@ impl Slots {
     }
 }
 
-/// A slot, released when this is dropped.
+/// A taken slot. Dropping it releases the slot.
 #[derive(Debug)]
 pub(super) struct Slot {
     slots: Slots,
@@ -106,8 +106,8 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Waits for a turn among the calls of the same client, so that they do not delay other clients. Without an owner, that is
-    /// immediate.
+    /// Waits for a permit to run a call. The permits limit the concurrent calls of one client, so that they do not delay other clients.
+    /// Returns `None` immediately if the slot has no owner.
     pub fn turn(&self) -> impl Future<Output = Option<OwnedSemaphorePermit>> + use<> {
         let turns = self.turns.clone();
         async move { turns?.acquire_owned().await.ok() }

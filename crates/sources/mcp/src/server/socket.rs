@@ -1,4 +1,4 @@
-//! A connection as bytes: incoming bytes are split into requests, and a client that does not read is disconnected.
+//! The byte stream of a connection. Splits incoming bytes into requests, and disconnects a client that does not read.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,15 +17,15 @@ use super::connections::Connection;
 use super::framing::Framing;
 use super::response::ResponseBody;
 
-/// A connection that splits its input into requests, and fails when the client does not read for too long.
+/// A TCP stream that returns the bytes of one request at a time, and fails if the client does not read for too long.
 pub(super) struct Socket {
     stream: TcpStream,
     connection: Arc<Connection>,
     framing: Framing,
-    /// Bytes after the current request that arrived with it.
+    /// Bytes of the next request that have already arrived.
     ahead: Bytes,
     stall: Duration,
-    /// The write timeout; `None` while the client keeps up.
+    /// The timer of the write timeout; `None` while the client reads fast enough.
     late: Option<Pin<Box<Sleep>>>,
 }
 
@@ -45,7 +45,7 @@ impl Socket {
 }
 
 impl AsyncRead for Socket {
-    /// Reads no further than the end of a request, so that the next head is not parsed before this request was handled.
+    /// Reads no further than the end of a request, so that the HTTP library does not parse the next head before this request was handled.
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let socket = self.get_mut();
         let start = buf.filled().len();
@@ -63,7 +63,7 @@ impl AsyncRead for Socket {
         let (taken, head) = socket.framing.take(came);
         socket.connection.received(head, !socket.framing.is_between());
         if taken < came.len() {
-            // Few clients send the next request before they have the response.
+            // This copy is rare: few clients send the next request before they have received the response.
             socket.ahead = [&came[taken..], &socket.ahead].concat().into();
             buf.set_filled(start + taken);
         }
@@ -97,7 +97,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// The body of a response. When it ends, its connection waits for the next request.
+/// The body of a response. Dropping it records that the connection waits for the next request.
 pub(super) struct TrackedBody {
     body: ResponseBody,
     connection: Arc<Connection>,

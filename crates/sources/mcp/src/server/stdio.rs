@@ -1,4 +1,4 @@
-//! The server over stdin and stdout, one message per line. There is one client; each of its requests tells its era.
+//! Serves one client over stdin and stdout, with one message per line. Each request determines its own era.
 
 use std::io;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use super::subscriptions::{ChangeListener, Filter};
 use super::{legacy, modern};
 use crate::line_reader::{Line, LineReader};
 
-/// How long a response waits for a client that does not read. There is only this client, and it may be stopped in a debugger.
+/// Maximum time that a response waits for a client that does not read. It is long because the only client may be paused in a debugger.
 const READ_TIMEOUT: Duration = Duration::from_hours(1);
 
 impl Server {
-    /// Serves one client until it closes its end, the token is cancelled, or it sends only invalid lines.
+    /// Serves one client until the client closes its end, `cancel` is cancelled, or the client has sent too many invalid lines.
     ///
     /// # Errors
-    /// If the pipes break, or the client sends only invalid lines.
+    /// Returns an error if writing fails, or if the client has sent too many invalid lines.
     pub async fn stdio<R, W>(&self, reader: R, writer: W, cancel: CancellationToken) -> io::Result<()>
     where
         R: AsyncRead + Unpin,
@@ -64,16 +64,16 @@ impl Server {
     }
 }
 
-/// One client, and its running requests.
+/// The client over stdio, and its running requests.
 struct StdioClient {
     hub: Arc<Hub>,
     out: mpsc::Sender<OutgoingMessage>,
     open: OpenRequests,
     session: Option<Arc<Session>>,
     tasks: JoinSet<()>,
-    /// Cancelled when only responses may still be sent.
+    /// The token that is cancelled when the server may send only responses.
     stop: CancellationToken,
-    /// Cancelled when running requests must end.
+    /// The token that is cancelled when running requests must end.
     end: CancellationToken,
 }
 
@@ -89,7 +89,7 @@ impl StdioClient {
             let mut is_garbage = true;
             let (id, problem) = match line {
                 None => return Ok(()),
-                Some(Line::Endless) => return Err(io::Error::new(io::ErrorKind::InvalidData, "the client's message does not end")),
+                Some(Line::Endless) => return Err(io::Error::new(io::ErrorKind::InvalidData, "the client sent an endless line")),
                 Some(Line::TooLong(..)) => (None, RpcError::new(CODES.request, "The message is too long")),
                 Some(Line::Whole(line)) if line.trim_ascii().is_empty() => continue,
                 Some(Line::Whole(line)) => match Message::read(&line) {
@@ -98,7 +98,7 @@ impl StdioClient {
                         continue;
                     }
                     Err(problem) => {
-                        // A model that wrote an argument twice is no reason to give up on its client.
+                        // Does not count a message in which only an argument occurs twice: the model may have written it.
                         is_garbage = !matches!(problem, MessageError::Ambiguous { inside: true, .. });
                         misread(&problem, &line)
                     }
@@ -108,7 +108,7 @@ impl StdioClient {
             let text = Message::Response { id, result: Err(problem) }.write();
             self.send(OutgoingMessage::Response { text, code: None }).await;
         }
-        Err(io::Error::new(io::ErrorKind::InvalidData, "the client sends only invalid lines"))
+        Err(io::Error::new(io::ErrorKind::InvalidData, "the client sent too many invalid lines"))
     }
 
     async fn take(&mut self, message: Message) {
@@ -136,7 +136,7 @@ impl StdioClient {
                 let session = session.clone();
                 self.legacy(id, method, params, session)
             }
-            // Some clients ping before the handshake.
+            // Some clients send `ping` before the handshake.
             (Era::Legacy, None) if method == "ping" => {
                 self.send(OutgoingMessage::response(id.clone(), Ok(serde_json::json!({})))).await;
                 Ok(())
@@ -188,7 +188,7 @@ impl StdioClient {
         Ok(())
     }
 
-    /// Starts a session before the next message is read.
+    /// Creates a session, before the next message is read.
     async fn initialize(&mut self, id: &RequestId, params: Option<Value>) -> Result<(), RpcError> {
         let mut started = None;
         let work = async {
@@ -219,7 +219,7 @@ impl StdioClient {
         let _ = time::timeout(READ_TIMEOUT, self.out.send(out)).await;
     }
 
-    /// Gives running requests the grace period, then cancels them.
+    /// Waits for running requests during the grace period, then cancels them.
     async fn finish(mut self) {
         self.stop.cancel();
         let grace = self.hub.options.grace;
@@ -230,7 +230,7 @@ impl StdioClient {
     }
 }
 
-/// The era of a request.
+/// Returns the era of a request.
 fn era(method: &str, params: Option<&Value>) -> Era {
     let says = Meta::of(params).is_some_and(Meta::has_version);
     let modern = match method {
@@ -241,7 +241,7 @@ fn era(method: &str, params: Option<&Value>) -> Era {
     if modern { Era::Modern } else { Era::Legacy }
 }
 
-/// Notifies a legacy client of changes.
+/// Notifies a legacy client of changes until its session ends.
 async fn forward_changes(
     hub: Arc<Hub>,
     session: Arc<Session>,

@@ -1,4 +1,4 @@
-//! Modern clients that listen for changes: `subscriptions/listen`.
+//! Handles `subscriptions/listen`, with which modern clients listen for changes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,11 +20,12 @@ use super::{modern, present};
 
 /// Maximum number of resources in one subscription.
 const MAX_URIS: usize = 1_000;
-/// How many of them the backend is asked about at the same time, and the timeout for each.
+/// Maximum number of concurrent requests to the backend for the resources of one subscription.
 const AT_ONCE: usize = 16;
+/// Timeout of a request to the backend for one resource.
 const BACKEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The changes that a client wants.
+/// The changes of which a client wants to be notified.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Filter {
     tools: bool,
@@ -34,7 +35,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Reads the filter of a request.
+    /// Parses the filter in the parameters of a request.
     pub fn read(params: Option<&Value>) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(CODES.params, message);
         let wanted = params.and_then(|params| params.get("notifications")).and_then(Value::as_object);
@@ -54,7 +55,7 @@ impl Filter {
         Ok(Self { tools: flag("toolsListChanged")?, prompts: flag("promptsListChanged")?, resources: flag("resourcesListChanged")?, uris })
     }
 
-    /// Removes what a server with these capabilities does not announce.
+    /// Removes the changes that a server with these capabilities does not announce.
     fn within(self, capabilities: &Value) -> Self {
         let watched = Change::Resource(String::new()).is_declared(capabilities);
         Self {
@@ -74,7 +75,7 @@ impl Filter {
         }
     }
 
-    /// Every change that a client with this filter may have missed.
+    /// Returns every change that a client with this filter may have missed.
     fn all(&self) -> Vec<Change> {
         let all = Change::LISTS.into_iter().chain(self.uris.iter().cloned().map(Change::Resource));
         all.filter(|change| self.wants(change)).collect()
@@ -102,17 +103,17 @@ pub(super) struct ChangeListener {
     pub id: RequestId,
     pub caller: ModernClient,
     pub out: mpsc::Sender<OutgoingMessage>,
-    /// Cancelled when the client no longer listens.
+    /// The token that is cancelled when the client no longer listens.
     pub cancel: CancellationToken,
-    /// Cancelled when the server stops.
+    /// The token that is cancelled when the server stops.
     pub stop: CancellationToken,
     pub slot: Slot,
 }
 
 impl ChangeListener {
-    /// Notifies the client of changes until one of the two sides ends the subscription.
+    /// Notifies the client of changes until the client or the server ends the subscription.
     pub async fn run(self, filter: Filter) {
-        // From here on no change is missed, even while the backend is asked.
+        // Subscribes first, so that no change is missed during the requests to the backend.
         let mut changes = self.hub.backend.changes();
         let mut filter = filter.within(&self.hub.backend.capabilities(Era::Modern));
         filter.uris = self.tell_backend("resources/subscribe", filter.uris).await;
@@ -139,7 +140,7 @@ impl ChangeListener {
         drop(self.slot);
     }
 
-    /// Sends a notification of this subscription. Returns whether the client is still there.
+    /// Sends a notification of this subscription. Returns whether the client still listens.
     async fn send(&self, method: &str, params: Value) -> bool {
         let params = self.mark(params);
         tokio::select! {
@@ -154,7 +155,7 @@ impl ChangeListener {
         OutgoingMessage::response(self.id.clone(), present::modern("subscriptions/listen", result, &self.hub.backend.about()))
     }
 
-    /// Adds the id of this subscription.
+    /// Adds the id of this subscription to the `_meta` of an object.
     fn mark(&self, mut object: Value) -> Value {
         if let Some(fields) = object.as_object_mut() {
             Meta::put(fields, json!({META.subscription: self.id}));
@@ -162,8 +163,8 @@ impl ChangeListener {
         object
     }
 
-    /// Tells the backend which resources are watched, or no longer watched. Returns those that it accepts. A backend that does not know the
-    /// method announces all changes, or none.
+    /// Notifies the backend that the client starts or stops watching resources. Returns the resources that the backend accepts: all of
+    /// them if the backend does not know the method, because it then announces all changes, or none.
     async fn tell_backend(&self, method: &str, uris: BTreeSet<String>) -> BTreeSet<String> {
         let accepted = stream::iter(uris).map(|uri| async move {
             let token = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! The server on a TCP port of its own.
+//! Serves HTTP clients on a TCP port.
 
 use std::convert::Infallible;
 use std::io;
@@ -24,17 +24,17 @@ use super::response::refuse;
 use super::slots::Address;
 use super::socket::{Socket, TrackedBody};
 
-/// The path of the endpoint.
+/// The URL path of the endpoint.
 const PATH: &str = "/mcp";
 const MAX_HEADERS: usize = 100;
-/// The read buffer of a connection; heads must fit.
+/// Maximum size of the read buffer of a connection in bytes. The head of a request must fit.
 const BUFFER: usize = 64 << 10;
 
 impl Server {
-    /// Serves clients at the path `/mcp` until the token is cancelled. Then the whole server stops.
+    /// Serves clients at the path `/mcp` until `cancel` is cancelled, then stops the whole server.
     ///
     /// # Errors
-    /// If the listener has no address.
+    /// Returns an error if the address of the listener cannot be determined.
     pub async fn listen(&self, listener: TcpListener, cancel: CancellationToken) -> io::Result<()> {
         let bound = Some(listener.local_addr()?.ip()).filter(|address| !address.is_unspecified());
         let server = Self { hub: self.hub.clone(), bound };
@@ -52,7 +52,7 @@ impl Server {
                     let server = server.clone();
                     running.spawn(async move { server.connection(stream, &entered.connection).await });
                 } else {
-                    // Usually too many open files: closes some connections.
+                    // The usual reason is too many open files, so this closes a connection.
                     connections.make_room();
                     time::sleep(Duration::from_millis(10)).await;
                 },
@@ -61,22 +61,22 @@ impl Server {
         }
         drop(listener);
         self.stop().await;
-        // Waits for responses that are still being written; clients that do not read had enough time.
+        // Waits for responses that are still being written, but not for clients that do not read.
         let written = async { while running.join_next().await.is_some() {} };
         let _ = time::timeout(self.hub.options.grace, written).await;
         Ok(())
     }
 
     async fn connection(&self, stream: TcpStream, connection: &Arc<Connection>) {
-        // Events are small; Nagle's algorithm would only delay them. They are sent even if the option fails.
+        // Nagle's algorithm would delay events, which are small. A failure only costs time.
         let _ = stream.set_nodelay(true);
         let io = TokioIo::new(Socket::new(stream, connection.clone(), self.hub.options.stall));
         let mut builder = http1::Builder::new();
-        // The head timeout is enforced by the connection table, which does not count the pause between requests.
+        // The connection table enforces the timeout of heads, which excludes the pause between requests.
         builder.header_read_timeout(None).max_headers(MAX_HEADERS).max_buf_size(BUFFER);
         let service = service_fn(|request| self.route(request, connection));
         let mut serving = pin!(builder.serve_connection(io, service));
-        // An error means that the client disconnected.
+        // Ignores errors: they mean that the client disconnected.
         tokio::select! {
             _ = serving.as_mut() => return,
             () = connection.displaced.cancelled() => return,
@@ -91,7 +91,7 @@ impl Server {
         mut request: Request<Incoming>,
         connection: &'c Arc<Connection>,
     ) -> impl Future<Output = Result<Response<TrackedBody>, Infallible>> + 'c {
-        // Not inside of the future: by then there may be another head.
+        // Reads the head before the future runs, because by then there may be another head.
         let head = connection.begin();
         async move {
             let mut response = if head.is_ambiguous() {

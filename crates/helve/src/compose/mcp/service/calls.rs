@@ -1,4 +1,4 @@
-//! `tools/call`: finds the tool, and starts the client's call or continues one that waited for input.
+//! Handles `tools/call`: finds the tool, and starts the client's call or continues a call that waited for input.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Service {
         client_call.run(next).await
     }
 
-    /// A tool by the name that clients know. Waits a little for servers that are just connecting.
+    /// Finds a tool by the name that clients use. Waits for servers that are still connecting, up to a timeout.
     async fn find(&self, name: &str) -> Result<Option<(Toolkit, Arc<Entry>)>, RpcError> {
         let find = || -> Result<_, RpcError> {
             let toolkit = self.toolkit().map_err(internal)?;
@@ -62,14 +62,15 @@ impl Service {
         find()
     }
 
-    /// The call that a request continues; `None` if it is a new one.
+    /// Returns the call that a request continues, or `None` if the call is new.
     fn continued(&self, entry: &Entry, arguments: &Value, input: &InputResponses) -> Result<Option<WaitingCall>, RpcError> {
         let Some(state) = input.state_text() else { return Ok(None) };
         match self.waiting.take(state, call_digest(entry, arguments)) {
-            None if !self.serving.gateway || self.waiting.is_own(state) => {
-                Err(RpcError::new(CODES.params, "the request that this continues is over; send it again without `requestState`"))
-            }
-            // It may be the state of a server behind Helve.
+            None if !self.serving.gateway || self.waiting.is_own(state) => Err(RpcError::new(
+                CODES.params,
+                "the request that `requestState` continues has ended; send the request again without `requestState`",
+            )),
+            // The state may belong to a server behind Helve.
             found => Ok(found),
         }
     }

@@ -1,4 +1,4 @@
-//! One call of a client, to its end: approvals, input, and tasks that the client polls.
+//! Runs one call from a client to its end: waits for approval, requests input, and creates a task if the client polls.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,44 +20,44 @@ use super::{Service, elicitation};
 /// Interval between progress notifications while a call waits.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// One call of a client.
+/// One call from a client.
 pub(super) struct ClientCall {
     pub(super) service: Arc<Service>,
     pub(super) toolkit: Toolkit,
     pub(super) entry: Arc<Entry>,
     pub(super) request: ClientRequest,
-    /// The client's responses to an earlier request for input.
+    /// The client's responses to an earlier input request.
     pub(super) input: InputResponses,
     /// Cancels the call.
     pub(super) cancel: CancellationToken,
     pub(super) progress: Option<Arc<ProgressReporter>>,
     pub(super) cx: CallContext,
-    /// The call in the store, if a person approved it and it is not over.
+    /// The call in the store, if a person approved the call and it has not ended.
     pub(super) held: Option<Box<ApprovedCall>>,
-    /// The task that the client polls, if there is one.
+    /// The task that the client polls, if any.
     pub(super) task: Option<Arc<Task>>,
 }
 
-/// What is done with a call next.
+/// The next step of a call.
 pub(super) enum NextMove {
-    /// It is made.
+    /// Run the call.
     Make(ToolCall),
-    /// Its tool gets the input that it asked for.
+    /// Pass the requested input to the tool.
     GiveInput(Box<(ApprovalRequest, Grant)>),
-    /// It was approved, and is made again with the input that the server behind it asked for.
+    /// Run an approved call again, with the input that the server behind the tool requested.
     MakeAgain(Box<ApprovedCall>),
 }
 
-/// How far a call has come.
+/// The progress of a call.
 enum CallProgress {
-    /// It is over.
+    /// The call has ended with this result.
     Over(Result<Value, RpcError>),
-    /// It needs input from the client.
+    /// The call needs input from the client.
     NeedsInput(InputRequired, WaitingCall),
 }
 
 impl ClientCall {
-    /// Runs the call as far as it comes. A client that disconnects cancels it.
+    /// Runs the call as far as possible. The call is cancelled if the client disconnects.
     pub(super) async fn run(self, next: NextMove) -> Result<Value, RpcError> {
         let (cancel, gone) = (self.cancel.clone(), self.request.cancel.clone());
         let mut response = pin!(self.respond(next));
@@ -68,7 +68,7 @@ impl ClientCall {
         response.await
     }
 
-    /// The response to the client. One that polls tasks does not wait for a person, nor for a call in the background.
+    /// Returns the response to the client. A client that polls tasks does not wait for an approval or a background call.
     async fn respond(mut self, next: NextMove) -> Result<Value, RpcError> {
         let state = self.advance(next).await;
         if let Some((call, task)) = self.task_for(&state) {
@@ -79,7 +79,7 @@ impl ClientCall {
             return Ok(created);
         }
         let mut progress = match state {
-            // As for almost every call, there is nothing left to wait for.
+            // The fast path, for almost every call: there is nothing left to wait for.
             CallState::Over(outcome) if self.held.is_none() && matches!(outcome.status, Status::Done(Ok(_))) => return present(outcome),
             state => self.settle(state).await,
         };
@@ -101,7 +101,7 @@ impl ClientCall {
         }
     }
 
-    /// A task for the client to poll, if the call takes longer and the client supports tasks.
+    /// Creates a task for the client to poll, if the call waits for approval or a worker and the client supports tasks.
     fn task_for(&self, state: &CallState) -> Option<(CallId, Arc<Task>)> {
         let call = match state {
             CallState::Waiting(request) if request.input.is_none() => request.call.id,
@@ -122,7 +122,7 @@ impl ClientCall {
                 CallProgress::NeedsInput(required, waiting) => {
                     let Some(responses) = task.ask(required.requests, round).await else {
                         self.forget(&waiting);
-                        return task.end(Err(internal("the tool's request for input got no response")));
+                        return task.end(Err(internal("the client did not respond to the tool's input request")));
                     };
                     self.input.responses = Some(responses);
                     let next = self.resume(waiting);
@@ -150,7 +150,7 @@ impl ClientCall {
         }
     }
 
-    /// Tells the tool that a call is not continued.
+    /// Tells the tool that a call will not continue.
     fn forget(&self, waiting: &WaitingCall) {
         match waiting {
             WaitingCall::Input { request, .. } => {
@@ -161,7 +161,7 @@ impl ClientCall {
         }
     }
 
-    /// Runs a call as far as it comes without a person.
+    /// Advances a call as far as possible without a person.
     fn advance(&mut self, next: NextMove) -> BoxFuture<'_, CallState> {
         // Boxed, because the future of a call is large, and the request is moved several times before it starts.
         match next {
@@ -178,9 +178,10 @@ impl ClientCall {
         }
     }
 
-    /// Runs a call as far as it comes without its client: a person may have to approve it, and a worker to run it.
+    /// Advances a call as far as possible without input from the client: waits until a person approves the call, and until a worker has run
+    /// a background call.
     fn settle(&mut self, state: CallState) -> BoxFuture<'_, CallProgress> {
-        // Boxed, because it is large, and every path of a call leads here.
+        // Boxed, because the future is large, and every call gets here.
         Box::pin(async move {
             let state = match state {
                 CallState::Waiting(request) if request.input.is_none() => self.approve(request).await,
@@ -200,7 +201,7 @@ impl ClientCall {
         })
     }
 
-    /// Waits until a person has approved the call, and makes it.
+    /// Waits until a person has approved the call, and runs it.
     async fn approve(&mut self, request: Box<ApprovalRequest>) -> CallState {
         let (executor, cx) = (&self.service.helve.executor, &self.cx);
         let (id, tool) = (request.call.id, request.tool.clone());
@@ -219,8 +220,8 @@ impl ClientCall {
         }
     }
 
-    /// Turns an outcome into a result. If the server behind the tool needs input, its request goes to the client, and a call that a person
-    /// approved is kept, so that it need not be approved again.
+    /// Turns an outcome into a result. If the server behind the tool needs input, forwards its request to the client, and keeps a call that
+    /// a person approved, so that it need not be approved again.
     async fn over(&mut self, outcome: Outcome) -> CallProgress {
         let required = self.cx.extension::<Passage>().and_then(Passage::take_input_required).filter(|_| is_failure(&outcome));
         let Some(required) = required else {
@@ -239,7 +240,7 @@ impl ClientCall {
         }
     }
 
-    /// Keeps a call, so that a modern client can repeat its request with the responses.
+    /// Keeps a call, so that a modern client can repeat its request with its responses. Returns the result that requests the input.
     fn put_aside(&mut self, mut required: InputRequired, waiting: WaitingCall) -> Value {
         let arguments = self.request.params.get("arguments").filter(|arguments| arguments.is_object()).cloned();
         let digest = call_digest(&self.entry, &arguments.unwrap_or_else(|| json!({})));
@@ -250,13 +251,13 @@ impl ClientCall {
             }
             Err(waiting) => {
                 self.forget(&waiting);
-                let message = "the tool needs input, and too many calls are waiting for input";
+                let message = "the tool requests input, but too many calls are already waiting for input; try again later";
                 content::write(Err(ToolError::new(ErrorKind::RateLimited, message)))
             }
         }
     }
 
-    /// Waits for something, and keeps the client informed.
+    /// Waits for `work`, and meanwhile sends `message` to the client as progress.
     async fn keep_alive<T>(&self, work: impl Future<Output = T>, message: String) -> T {
         if let Some(task) = &self.task {
             task.set_message(message);

@@ -1,4 +1,4 @@
-//! A tool's requests for input as elicitations, and the client's responses.
+//! Converts a tool's input requests to elicitations, and reads the client's responses.
 
 use helve_core::{ApprovalRequest, Grant, InputRequest, Schema, Verdict};
 use helve_mcp::Downstream;
@@ -12,13 +12,13 @@ pub(super) fn is_supported(capabilities: &Value) -> bool {
     capabilities.get("elicitation").is_some_and(Value::is_object)
 }
 
-/// The result that asks a modern client for input.
+/// Returns the result that requests input from a modern client.
 pub(super) fn required(approval: &ApprovalRequest) -> InputRequired {
     let requests = approval.input.iter().flat_map(|needed| &needed.requests);
     requests.fold(InputRequired::default(), |required, request| required.with_elicitation(&request.key, &params(approval, request)))
 }
 
-/// Asks a legacy client, one request after the other, until it declines one.
+/// Sends the input requests to a legacy client, one after the other, until the client declines one.
 pub(super) async fn ask(approval: &ApprovalRequest, from: &Downstream) -> Grant {
     let mut responses = Map::new();
     for request in approval.input.iter().flat_map(|needed| &needed.requests) {
@@ -26,7 +26,7 @@ pub(super) async fn ask(approval: &ApprovalRequest, from: &Downstream) -> Grant 
             Ok(response) if is_accepted(&response) => responses.insert(request.key.clone(), response),
             Ok(_) => break,
             Err(error) => {
-                tracing::warn!(%error, tool = &*approval.tool, "the MCP client could not be asked for input");
+                tracing::warn!(%error, tool = &*approval.tool, "cannot request input from the MCP client");
                 break;
             }
         };
@@ -34,8 +34,8 @@ pub(super) async fn ask(approval: &ApprovalRequest, from: &Downstream) -> Grant 
     grant(approval, Some(&Value::Object(responses)))
 }
 
-/// The client's responses for the executor. A tool with several requests gets all responses or none; a response that does not fit its
-/// schema counts as missing.
+/// Returns the client's responses as a grant for the executor. A tool with several input requests gets all responses or none; a response
+/// that does not match its schema counts as missing.
 pub(super) fn grant(approval: &ApprovalRequest, responses: Option<&Value>) -> Grant {
     let requests = approval.input.as_ref().map(|needed| needed.requests.as_slice()).unwrap_or_default();
     let content = |request: &InputRequest| {
@@ -44,7 +44,7 @@ pub(super) fn grant(approval: &ApprovalRequest, responses: Option<&Value>) -> Gr
         let schema = request.schema.clone().and_then(|schema| Schema::new(schema).ok());
         let wrong = schema.map(|schema| schema.check(&content)).unwrap_or_default();
         if let Some(first) = wrong.first() {
-            tracing::warn!(problem = %first, tool = &*approval.tool, "the MCP client's input does not fit the schema");
+            tracing::warn!(problem = %first, tool = &*approval.tool, "the MCP client's input does not match the schema");
             return None;
         }
         Some((request.key.clone(), content))

@@ -1,4 +1,4 @@
-//! Tools, progress and outcomes as clients see them.
+//! Converts tools, progress and outcomes to the form that MCP clients expect.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The progress of a keep-alive: clients expect it to grow.
+/// The increase of the progress value with each keep-alive message: clients expect the value to grow.
 const KEEP_ALIVE_STEP: f64 = 1e-6;
-/// Maximum length of a tool name that MCP clients accept.
+/// Maximum length of a tool name that MCP clients accept, in bytes.
 const MAX_NAME: usize = 128;
 
-/// Reports progress of a call to the client. It never decreases.
+/// Reports the progress of a call to the client. The reported value never decreases.
 pub(super) struct ProgressReporter {
     token: Value,
     channel: Arc<dyn BackChannel>,
@@ -24,13 +24,13 @@ pub(super) struct ProgressReporter {
 }
 
 impl ProgressReporter {
-    /// Returns `None` if the client wants no progress.
+    /// Creates a reporter for a request. Returns `None` if the client did not ask for progress.
     pub(super) fn of(from: &Downstream) -> Option<Arc<Self>> {
         let token = from.progress_token.clone()?;
         Some(Arc::new(Self { token, channel: from.channel.clone(), last: Mutex::new(0.0) }))
     }
 
-    /// Reports a fraction, or only that the call continues.
+    /// Reports a fraction from 0 to 1, or, with `None`, that the call is still running.
     pub(super) fn report(&self, fraction: Option<f64>, message: &str) {
         let mut last = self.last.lock();
         *last = fraction.unwrap_or(0.0).max(*last + KEEP_ALIVE_STEP);
@@ -55,14 +55,14 @@ impl Observer for ProgressReporter {
     }
 }
 
-/// The name of a tool for clients: the catalogue's name, if all clients accept it.
+/// Returns the name of a tool for clients: the catalogue's name if all clients accept it, else the name for models.
 pub(super) fn served_name(entry: &Entry) -> &Arc<str> {
     let fits = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
     let name = entry.name();
     if name.len() <= MAX_NAME && name.chars().all(fits) { name } else { entry.model_name() }
 }
 
-/// The description of a tool for clients, with the extra fields of a trusted server.
+/// Returns the description of a tool for clients, with the extra fields of a trusted server.
 pub(super) fn describe(entry: &Arc<Entry>, extra: &HashMap<Digest, Map<String, Value>>) -> Value {
     let spec = entry.spec();
     let description = if spec.description().trim().is_empty() { spec.title().unwrap_or(spec.name()) } else { spec.description() };
@@ -83,7 +83,7 @@ pub(super) fn describe(entry: &Arc<Entry>, extra: &HashMap<Digest, Map<String, V
     tool
 }
 
-/// An outcome as a result. A JSON-RPC error of the server behind the tool is passed on as it is.
+/// Converts an outcome to a result. A JSON-RPC error of the server behind the tool is forwarded unchanged.
 pub(super) fn present(outcome: Outcome) -> Result<Value, RpcError> {
     let result: Result<Output, ToolError> = match outcome.status {
         Status::Done(result) => result,

@@ -1,4 +1,4 @@
-//! Calls that modern clients poll, as in the tasks extension: those that wait for a person, and those that run in the background.
+//! Tasks of the MCP extension: calls that modern clients poll, because the call waits for approval or runs in the background.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use tokio::time::Instant;
 use super::present::{internal, present};
 use super::{AGENT, Service};
 
-/// The name of the extension.
+/// The name of the tasks extension.
 pub(super) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// Maximum number of tasks in memory.
 const MAX_TASKS: usize = 1_024;
-/// How long a result is kept in memory.
+/// Time for which a result is kept in memory.
 const RESULT_TTL: Duration = Duration::from_hours(1);
-/// The suggested poll interval.
+/// The poll interval that clients should use, in milliseconds.
 const POLL_MS: u64 = 1_000;
-/// Maximum number of requests for input of one call.
+/// Maximum number of input requests of one call.
 const MAX_ROUNDS: u32 = 10;
-/// Delay before a request is repeated because its server asked for that, times the number of the attempt.
+/// Delay before Helve repeats a request because the server asked for that. It is multiplied by the number of the attempt.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-/// Maximum size of all results in memory; older ones are then only in the store.
+/// Maximum size of all results in memory, in bytes. Older results are then only in the store.
 const MAX_BYTES: usize = 64 << 20;
 /// Timeout for input from the client.
 const INPUT_TIMEOUT: Duration = Duration::from_mins(15);
@@ -39,7 +39,7 @@ pub(super) fn are_supported(from: &Downstream) -> bool {
     from.era == Era::Modern && from.capabilities.pointer("/extensions").is_some_and(|extensions| extensions.get(EXTENSION).is_some())
 }
 
-/// The id of a call. It is random, because it may become the id of a task, and knowing that grants access to the result.
+/// Returns a random id for a call. The id may become the id of a task, and a client that knows it can read the result.
 pub(super) fn call_id() -> CallId {
     random_number().map_or_else(CallId::mint, CallId::mint_from)
 }
@@ -48,7 +48,7 @@ pub(super) fn call_id() -> CallId {
 #[derive(Default)]
 pub(super) struct Tasks(Mutex<HashMap<CallId, Arc<Task>>>);
 
-/// One task.
+/// One task of a client.
 pub(super) struct Task {
     created: Timestamp,
     cancel: CancellationToken,
@@ -63,18 +63,18 @@ struct State {
 
 enum Phase {
     Working,
-    /// It waits for the responses to the remaining requests.
+    /// The task waits for the client's responses to the remaining requests.
     NeedsInput {
         requests: Map<String, Value>,
         responses: Map<String, Value>,
         done: oneshot::Sender<Value>,
     },
-    /// When it ended, the size of the result, and the result.
+    /// The task has ended: when, the size of the result in bytes, and the result.
     Over(Instant, usize, Result<Value, RpcError>),
 }
 
 impl Tasks {
-    /// Adds a call. Returns `None` if there are too many.
+    /// Adds a task for a call. Returns `None` if there are too many tasks.
     pub fn begin(&self, id: CallId, cancel: CancellationToken) -> Option<Arc<Task>> {
         let mut all = self.0.lock();
         all.retain(|_, task| !matches!(&task.state().phase, Phase::Over(since, ..) if since.elapsed() > RESULT_TTL));
@@ -104,7 +104,7 @@ impl Tasks {
 }
 
 impl Task {
-    /// The result of the request that started it.
+    /// Returns the result of the request that started the task.
     pub fn created(&self, id: CallId) -> Value {
         let mut created = self.describe(id);
         for field in ["inputRequests", "result", "error"] {
@@ -114,7 +114,7 @@ impl Task {
         Value::Object(created)
     }
 
-    /// When it ended, and the size of its result.
+    /// Returns when the task ended, the size of its result, and its id. Returns `None` if the task has not ended.
     fn over(&self, id: CallId) -> Option<(Instant, usize, CallId)> {
         if let Phase::Over(since, size, _) = &self.state().phase { Some((*since, *size, id)) } else { None }
     }
@@ -125,13 +125,13 @@ impl Task {
         (state.message, state.updated) = (message, Timestamp::now());
     }
 
-    /// Asks the client for input. Returns `None` if it does not respond.
+    /// Requests input from the client. Returns `None` if the client does not respond.
     pub async fn ask(&self, requests: Map<String, Value>, round: u32) -> Option<Value> {
         if round > MAX_ROUNDS {
             return None;
         }
         if requests.is_empty() {
-            // The server only wants the request to be repeated.
+            // The server only asks to repeat the request.
             tokio::time::sleep(RETRY_DELAY * round).await;
             return Some(json!({}));
         }
@@ -146,7 +146,7 @@ impl Task {
         responses
     }
 
-    /// Adds responses of the client. The task continues when it has all of them.
+    /// Adds responses of the client. The task continues when no request is left.
     fn respond(&self, given: &Map<String, Value>) {
         let mut state = self.state();
         let Phase::NeedsInput { requests, responses, .. } = &mut state.phase else { return };
@@ -201,7 +201,7 @@ impl Task {
 impl Observer for Task {
     fn observe(&self, event: EventData) {
         if let EventData::ToolProgress { fraction, message, .. } = event {
-            let done = fraction.map(|fraction| format!("{:.0} %", fraction * 100.0));
+            let done = fraction.map(|fraction| format!("{:.0}%", fraction * 100.0));
             self.set_message([done.unwrap_or_default(), message].join(" ").trim().to_owned());
         }
     }
@@ -218,7 +218,7 @@ fn described(id: CallId, status: &str, (created, updated): (Timestamp, Timestamp
     ])
 }
 
-/// A task from the store, for a client that polls after a restart, or late.
+/// Describes a task from the store, for a client that polls after a restart, or after the result was removed from memory.
 fn recorded(task: &store::Task) -> Map<String, Value> {
     let (status, more) = match (task.state, &task.outcome) {
         (TaskState::Cancelled, _) => ("cancelled", None),
@@ -237,7 +237,7 @@ fn recorded(task: &store::Task) -> Map<String, Value> {
 }
 
 impl Service {
-    /// Handles a request about a task.
+    /// Handles `tasks/get`, `tasks/update` and `tasks/cancel`.
     pub(super) async fn task(&self, request: &ClientRequest) -> Result<Value, RpcError> {
         if !are_supported(&request.from) {
             let data = json!({"requiredCapabilities": {"extensions": {EXTENSION: {}}}});
@@ -283,13 +283,13 @@ impl Service {
         }
     }
 
-    /// A task of a client in the store, if its tool is served here.
+    /// Returns a task of an MCP client from the store, if its tool is served here.
     async fn recorded(&self, id: CallId) -> Result<Option<store::Task>, RpcError> {
         let Some(store) = self.helve.executor.store() else { return Ok(None) };
         let found = store.task(id).await.map_err(internal)?;
         let Some(task) = found.filter(|task| task.caller.agent.as_deref() == Some(AGENT)) else { return Ok(None) };
         if self.toolkit().map_err(internal)?.get(&task.tool).is_none() {
-            // Its server may just be connecting.
+            // The tool's server may still be connecting.
             self.settled().await;
         }
         let served = self.toolkit().map_err(internal)?.get(&task.tool).is_some();

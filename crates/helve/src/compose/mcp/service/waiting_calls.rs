@@ -1,4 +1,4 @@
-//! Calls that wait until their client repeats its request with input.
+//! Keeps calls that wait until their client repeats its request with input.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use tokio::sync::oneshot;
 
 /// Maximum number of waiting calls.
 const MAX_CALLS: usize = 1_024;
-/// Maximum size of all waiting calls.
+/// Maximum size of all waiting calls, in bytes.
 const MAX_BYTES: usize = 32 << 20;
-/// Timeout for the client to come back.
+/// Timeout for the client to repeat its request.
 const INPUT_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// A call that waits for input.
 pub(super) enum WaitingCall {
-    /// Its tool needs input. A call that a person approved is held in the store.
+    /// The tool needs input. `held` is the call in the store, if a person approved it.
     Input { request: Box<ApprovalRequest>, held: Option<Box<ApprovedCall>> },
-    /// A person approved this call, and the server behind its tool needs input. The server's request state is kept.
+    /// A person approved the call, and the server behind the tool needs input. `state` is the server's request state.
     Approved { held: Box<ApprovedCall>, state: Option<Value> },
 }
 
-/// The waiting calls, by random names: knowing a name allows to continue its call.
+/// The waiting calls, by name. Names are random, because a client that knows a name can continue the call.
 pub(super) struct WaitingCalls {
-    /// The prefix of this server's names; there may be another Helve behind it.
+    /// The prefix of this server's names. It differs from the prefix of another Helve behind this server.
     prefix: String,
     all: Arc<Mutex<HashMap<String, WaitingEntry>>>,
 }
@@ -52,7 +52,7 @@ impl WaitingCalls {
     /// Keeps a call, and returns its name.
     ///
     /// # Errors
-    /// Returns the call if there are too many.
+    /// Returns the call if too many calls are waiting.
     pub fn put(&self, call: WaitingCall, digest: Digest) -> Result<String, Box<WaitingCall>> {
         let Some(name) = helve_mcp::random_id().map(|name| format!("{}{name}", self.prefix)) else { return Err(Box::new(call)) };
         let size = call.size();
@@ -77,14 +77,14 @@ impl WaitingCalls {
         Ok(name)
     }
 
-    /// Takes a call back, for the same request.
+    /// Removes and returns a call, if `digest` identifies the same request.
     pub fn take(&self, name: &str, digest: Digest) -> Option<WaitingCall> {
         let mut all = self.all();
         all.get(name).filter(|entry| entry.digest == digest)?;
         all.remove(name).map(|entry| entry.call)
     }
 
-    /// Returns whether a name is one of this server's, known or not.
+    /// Returns whether a name has this server's prefix, whether or not the call is still there.
     pub fn is_own(&self, name: &str) -> bool {
         name.starts_with(&self.prefix)
     }
@@ -102,7 +102,7 @@ impl WaitingCall {
         }
     }
 
-    /// Roughly how much memory it takes.
+    /// Returns the approximate size of the call, in bytes.
     fn size(&self) -> usize {
         let text = |value: &Value| value.to_string().len();
         match self {
@@ -115,7 +115,7 @@ impl WaitingCall {
     }
 }
 
-/// Identifies a call: only the same request may continue it.
+/// Returns the digest that identifies a call: only a request with the same digest may continue it.
 pub(super) fn call_digest(entry: &Entry, arguments: &Value) -> Digest {
     Digest::of([entry.digest().as_bytes().as_slice(), canonical(arguments).as_bytes()])
 }

@@ -1,4 +1,4 @@
-//! How the value of a parameter is serialised (its OpenAPI style), and the argument that fits.
+//! Derives the argument for a parameter from its OpenAPI style, which defines how the value is serialised.
 
 use serde_json::{Value, json};
 
@@ -10,16 +10,16 @@ use crate::openapi::text::{clean, sentence};
 /// Maximum length of a parameter description in characters.
 const MAX_DESCRIPTION: usize = 400;
 
-/// How a value is serialised.
+/// How the value of a parameter is serialised.
 pub(super) enum Form {
-    /// As it is; in a query, a list repeats the name.
+    /// As one argument with this schema. In a query, a list repeats the name of the parameter.
     Plain(Value),
-    /// One query entry per property: its name, its schema, whether it is required.
+    /// As one query entry for each property: name, schema, and whether the property is required.
     Spread(Vec<(String, Value, bool)>),
 }
 
 impl<'d> Parameter<'d> {
-    /// How the parameter is serialised, or why it cannot be.
+    /// Returns how the parameter is serialised, or why it cannot be.
     pub(super) fn form(&self, converter: &mut Converter<'_, 'd>) -> Result<Result<Form, String>, Obstacle> {
         let (schema, as_json) = match (self.fields.get("schema"), self.fields.get("content").and_then(Value::as_object)) {
             (Some(schema), _) => (without_null(converter.convert(schema)?), false),
@@ -33,7 +33,7 @@ impl<'d> Parameter<'d> {
         let (list, object) = (may_be(&opened, "array"), may_be(&opened, "object"));
         let schema = self.described(schema);
         if as_json {
-            // Templates write an object as JSON, but repeat a list in a query, and accept neither in a path.
+            // Templates write an object as JSON, but repeat a list in a query, and reject both in a path.
             let kept = self.location == "header" || !list && (!object || self.location == "query");
             return Ok(Ok(Form::Plain(if kept { schema } else { written(&schema, "Written as JSON.") })));
         }
@@ -55,7 +55,7 @@ impl<'d> Parameter<'d> {
         Ok(form)
     }
 
-    /// An object in a query, one entry per property.
+    /// Returns the query entries for an object, one for each property that is not an object.
     fn spread(&self, schema: &Value, style: &str, explode: Option<bool>) -> Result<Form, String> {
         let deep = style == "deepObject";
         let properties = schema.get("properties").and_then(Value::as_object).filter(|properties| !properties.is_empty());
@@ -71,7 +71,7 @@ impl<'d> Parameter<'d> {
         Ok(Form::Spread(spread.collect()))
     }
 
-    /// The schema with the description of the parameter, which is more specific than the type's.
+    /// Returns the schema with the description of the parameter, which is more specific than that of the type.
     fn described(&self, mut schema: Value) -> Value {
         let words = clean(self.fields.get("description").and_then(Value::as_str).unwrap_or_default(), MAX_DESCRIPTION);
         let Some(fields) = schema.as_object_mut().filter(|_| !words.is_empty()) else { return schema };
@@ -85,7 +85,7 @@ impl<'d> Parameter<'d> {
     }
 }
 
-/// Returns whether the schema allows values of a type.
+/// Returns whether the schema names a type as allowed, directly or in a combination.
 fn may_be(schema: &Value, kind: &str) -> bool {
     let named = match schema.get("type") {
         Some(Value::Array(types)) => types.iter().any(|name| name == kind),
@@ -96,7 +96,7 @@ fn may_be(schema: &Value, kind: &str) -> bool {
     named || choices.into_iter().any(|choice| may_be(choice, kind))
 }
 
-/// A string argument instead of a list, because templates can only repeat a list.
+/// Returns the schema of a string argument with separated values. It replaces a list, because templates can only repeat a list.
 fn separated(schema: &Value, opened: &Value, by: &str) -> Value {
     let options = opened.get("items").and_then(|items| items.get("enum")).and_then(Value::as_array);
     let options: Vec<String> =

@@ -1,8 +1,9 @@
-//! Merges `allOf` into one schema if the meaning stays the same: models read it better, and bodies can be split into arguments.
+//! Merges `allOf` into one schema if the meaning stays the same. Models understand the merged schema better, and a body can be split into
+//! arguments.
 
 use serde_json::{Map, Value};
 
-/// Keywords that depend on sibling keywords, so that moving them changes their meaning.
+/// Keywords that depend on their sibling keywords, so that moving them could change their meaning.
 const BOUND: [&str; 14] = [
     "$ref",
     "additionalProperties",
@@ -20,12 +21,12 @@ const BOUND: [&str; 14] = [
     "else",
 ];
 
-/// The schema with its `allOf` merged, if possible.
+/// Returns the schema with its `allOf` merged, or unchanged if merging is not possible.
 pub(super) fn merged(mut schema: Map<String, Value>) -> Map<String, Value> {
     let Some(Value::Array(parts)) = schema.shift_remove("allOf") else { return schema };
     let all: Option<Vec<&Map<String, Value>>> = parts.iter().map(Value::as_object).collect();
     let merged = all.and_then(|all| {
-        // With nothing but a description beside it, even such a keyword keeps its meaning.
+        // If the only sibling is a description, even these keywords keep their meaning.
         let only_description = schema.keys().all(|keyword| keyword == "description");
         let may_be_bound = all.len() == 1 && only_description;
         let free = |part: &Map<String, Value>| !part.keys().any(|keyword| BOUND.contains(&keyword.as_str()));
@@ -44,7 +45,8 @@ pub(super) fn merged(mut schema: Map<String, Value>) -> Map<String, Value> {
     })
 }
 
-/// Adds the keywords of a part. Returns `None` if two parts disagree.
+/// Adds the keywords of a part to `whole`. Returns `None` if the two have different values for a keyword. If `outer` is set, the
+/// description of the part wins.
 fn add(whole: &mut Map<String, Value>, part: &Map<String, Value>, outer: bool) -> Option<()> {
     for (keyword, value) in part {
         match (whole.get_mut(keyword), keyword.as_str()) {

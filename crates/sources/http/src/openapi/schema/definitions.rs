@@ -1,10 +1,10 @@
-//! The `$defs` of one input schema.
+//! The definitions (`$defs`) of the input schema of a tool.
 
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-/// The definitions of a tool, by the references of the document.
+/// The definitions of a tool, and their names by the references in the document.
 #[derive(Default)]
 pub(super) struct Definitions<'d> {
     names: HashMap<&'d str, String>,
@@ -13,29 +13,29 @@ pub(super) struct Definitions<'d> {
 }
 
 impl<'d> Definitions<'d> {
-    /// Returns whether a reference of the document has a definition.
+    /// Returns whether a reference in the document has a definition.
     pub fn has(&self, reference: &str) -> bool {
         self.names.get(reference).is_some_and(|name| self.schemas.contains_key(name))
     }
 
-    /// The schema of this name.
+    /// Returns the definition with this name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.schemas.get(name)
     }
 
-    /// Adds the definition of a reference, and returns a reference to it.
+    /// Adds the definition for a reference in the document. Returns a schema that refers to the definition.
     pub fn define(&mut self, reference: &'d str, schema: Value) -> Value {
         let name = self.name(reference);
         self.schemas.insert(name, schema);
         self.reference(reference)
     }
 
-    /// A reference to a definition that may be added later.
+    /// Returns a schema that refers to the definition for a reference in the document. The definition may be added later.
     pub fn reference(&mut self, reference: &'d str) -> Value {
         json!({"$ref": format!("#/$defs/{}", self.name(reference))})
     }
 
-    /// The definitions that the schemas need, directly or indirectly.
+    /// Returns the definitions that the schemas need, directly or indirectly.
     pub fn needed<'v>(&self, schemas: impl IntoIterator<Item = &'v Value>) -> Map<String, Value> {
         let mut wanted = Vec::new();
         schemas.into_iter().for_each(|schema| collect(schema, &mut wanted));
@@ -69,7 +69,7 @@ impl<'d> Definitions<'d> {
     }
 }
 
-/// The definition that a schema refers to.
+/// Returns the name of the definition that a schema refers to, or `None` if the schema is not a reference.
 pub(super) fn referred(schema: &Value) -> Option<&str> {
     schema.get("$ref").and_then(Value::as_str)?.strip_prefix("#/$defs/")
 }

@@ -1,4 +1,4 @@
-//! Keywords that depend on the complete schema: `required`, exclusive bounds, null, defaults.
+//! Converts keywords that depend on other keywords: `required`, exclusive bounds, `nullable` and `default`.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use super::combine::merged;
 use super::nullable::with_null;
 use crate::openapi::text::{clean, sentence};
 
-/// Maximum length of a default that is mentioned, in characters.
+/// Maximum length of a default that a description mentions, in characters.
 const MAX_DEFAULT: usize = 60;
 
-/// Merges `allOf`, adds null, and mentions the default.
+/// Merges `allOf`, allows null if the schema is nullable, and adds the default to the description.
 pub(super) fn finished(fields: &Map<String, Value>, schema: Map<String, Value>) -> Map<String, Value> {
     let mut schema = merged(schema);
     if fields.get("nullable") == Some(&Value::Bool(true)) {
@@ -21,7 +21,7 @@ pub(super) fn finished(fields: &Map<String, Value>, schema: Map<String, Value>) 
     schema
 }
 
-/// Adds the required properties, except hidden ones.
+/// Adds the keyword `required` to the schema, without hidden properties.
 pub(super) fn required(fields: &Map<String, Value>, hidden: &HashSet<&str>, schema: &mut Map<String, Value>) {
     let mut names: Vec<&str> = Vec::new();
     let mut seen = HashSet::new();
@@ -35,7 +35,7 @@ pub(super) fn required(fields: &Map<String, Value>, hidden: &HashSet<&str>, sche
     }
 }
 
-/// Converts the boolean flags of OpenAPI 3.0 to exclusive bounds.
+/// Converts the boolean flags of OpenAPI 3.0 to numeric exclusive bounds.
 pub(super) fn bounds(fields: &Map<String, Value>, schema: &mut Map<String, Value>) {
     for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         if fields.get(flag) == Some(&Value::Bool(true))

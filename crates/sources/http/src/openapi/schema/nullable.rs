@@ -1,11 +1,11 @@
-//! Null, which OpenAPI 3.0 expresses by a flag and JSON Schema by a type.
+//! Adds null to schemas, and removes it. OpenAPI 3.0 expresses null by a flag, JSON Schema by a type.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that also apply to null.
+/// Keywords that could forbid null even if `type` allows it.
 const STRICT: [&str; 7] = ["$ref", "allOf", "anyOf", "oneOf", "not", "const", "if"];
 
-/// The schema extended by null.
+/// Returns a schema that also allows null.
 pub(super) fn with_null(mut schema: Map<String, Value>) -> Map<String, Value> {
     if STRICT.iter().any(|keyword| schema.contains_key(*keyword)) {
         let description = schema.shift_remove("description");
@@ -27,7 +27,7 @@ pub(super) fn with_null(mut schema: Map<String, Value>) -> Map<String, Value> {
     schema
 }
 
-/// The schema without null, which URLs and headers cannot express.
+/// Returns the schema without null, which URLs and headers cannot express.
 pub(in crate::openapi) fn without_null(mut schema: Value) -> Value {
     let Some(fields) = schema.as_object_mut() else { return schema };
     if let Some(Value::Array(types)) = fields.get_mut("type") {

@@ -1,4 +1,4 @@
-//! The URL of a server, and what every HTTP request to it carries: headers and, if the server asks for one, a login.
+//! The URL of a server, and what every HTTP request to this URL needs: headers and, if the server requires it, a login.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use helve_fetch::{
 use crate::client::error::RequestError;
 use crate::login::Authorizer;
 
-/// How many logins a server may ask for in one request.
+/// Maximum number of logins that a server may demand for one request.
 const MAX_CHALLENGES: usize = 8;
 
-/// A server at a URL.
+/// The URL of a server, with the headers and the login for requests to it.
 pub(crate) struct Site {
     url: Url,
     headers: HeaderMap,
     reach: Reach,
     target: Target,
     connections: ConnectionPool,
-    /// Logs in, if the headers carry no credentials.
+    /// Logs in if the server requires it; `None` if the headers contain credentials.
     authorizer: Option<Authorizer>,
-    /// Extra time for a request, because a person may have to log in.
+    /// Time added to the timeout of a request, because a person may have to log in.
     pub(crate) slack: Duration,
 }
 
@@ -40,18 +40,19 @@ impl Site {
         Ok(Self { url: url.clone(), headers, reach, target, connections: connections.clone(), authorizer, slack: Duration::ZERO })
     }
 
-    /// Another URL of the same server, as the server names it. One of another origin must not get these headers.
+    /// Creates a site for another URL that the server named, absolute or relative. Rejects a URL of another origin, because the headers may
+    /// contain credentials.
     pub(super) fn join(&self, path: &str) -> Result<Self, RequestError> {
-        let wrong = |why: &dyn std::fmt::Display| RequestError::Protocol(format!("it names a URL that cannot be used: {why}"));
+        let wrong = |why: &dyn std::fmt::Display| RequestError::Protocol(format!("the server sent a URL that cannot be used: {why}"));
         let url = self.url.join(path).map_err(|error| wrong(&error))?;
         if url.origin() != self.url.origin() {
-            return Err(wrong(&"it has another origin"));
+            return Err(wrong(&"the URL has another origin"));
         }
         let site = Self::new(&url, &self.headers, self.reach, &self.connections, self.authorizer.clone()).map_err(|error| wrong(&error))?;
         Ok(Self { slack: self.slack, ..site })
     }
 
-    /// Sends a request, with a login if the server asks for one.
+    /// Sends a request. Logs in first if the server requires it.
     pub(super) async fn send(&self, exchange: Exchange, patience: StreamLimits) -> Result<StreamingResponse, RequestError> {
         match &self.authorizer {
             Some(authorizer) => Box::pin(self.send_authorized(authorizer, exchange, patience)).await,
@@ -74,7 +75,7 @@ impl Site {
             let challenges = response.headers.get_all(header::WWW_AUTHENTICATE);
             let challenges: Vec<&str> = challenges.iter().filter_map(|challenge| challenge.to_str().ok()).collect();
             let status = response.status.as_u16();
-            // Servers refuse for other reasons as well; then no login helps.
+            // A 403 without a challenge has another reason, so a login would not help.
             if status != 401 && (status != 403 || challenges.is_empty()) {
                 return Ok(response);
             }
@@ -82,6 +83,6 @@ impl Site {
             let login = authorizer.challenged(status, challenge.as_deref(), sent.as_ref()).await;
             sent = Some(login.map_err(|error| RequestError::LoginRequired(error.to_string()))?);
         }
-        Err(RequestError::LoginRequired("it refuses every login".to_owned()))
+        Err(RequestError::LoginRequired("the server rejects every login".to_owned()))
     }
 }

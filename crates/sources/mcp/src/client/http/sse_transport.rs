@@ -1,4 +1,4 @@
-//! The HTTP+SSE transport of 2024: one stream on which the server speaks, and a URL, named in it, to which messages are posted.
+//! The HTTP+SSE transport of 2024: the server sends all messages on one stream. The stream names a URL to which the client posts messages.
 
 use std::sync::{Arc, Weak};
 
@@ -14,7 +14,7 @@ use crate::client::error::RequestError;
 use crate::client::limits::HANDSHAKE_TIMEOUT;
 use crate::client::peer::{Outbox, Peer};
 
-/// A connection over this transport. Dropping it closes it.
+/// A connection over the HTTP+SSE transport. Dropping the value closes the connection.
 pub(crate) struct SseEndpoint {
     to: Site,
     outbox: Arc<PostQueue>,
@@ -28,7 +28,7 @@ impl Drop for SseEndpoint {
 }
 
 impl SseEndpoint {
-    /// Opens the stream, and waits for the URL that it names.
+    /// Opens the stream, and waits until it names the URL for messages.
     pub(crate) async fn open(site: &Site, peer: &Arc<Peer>) -> Result<Arc<Self>, RequestError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -50,7 +50,7 @@ impl SseEndpoint {
         Ok(endpoint)
     }
 
-    /// Posts a message. The response to it comes on the stream.
+    /// Posts a message. The server sends the response on the stream.
     pub(crate) async fn send(&self, message: &Message) -> Result<(), RequestError> {
         let body = Bytes::from(message.write());
         let exchange = Exchange { method: Method::POST, headers: HeaderMap::new(), body, may_repeat: false };
@@ -83,7 +83,7 @@ async fn listen(mut stream: ServerStream, peer: Arc<Peer>, outbox: Arc<PostQueue
     peer.end(&RequestError::Disconnected(why));
 }
 
-/// The stream on which the server speaks.
+/// The stream on which the server sends its messages.
 struct ServerStream {
     response: StreamingResponse,
     events: Events,
@@ -96,7 +96,7 @@ impl ServerStream {
         self.endpoint.take().ok_or_else(|| RequestError::Protocol("the stream names no endpoint".to_owned()))
     }
 
-    /// Reads until the stream ends, or until it has named the endpoint.
+    /// Reads messages until the stream ends, or, if `until_endpoint` is set, until the stream names the endpoint.
     async fn read(&mut self, peer: &Arc<Peer>, outbox: &Arc<PostQueue>, until_endpoint: bool) -> Result<(), RequestError> {
         let outbox: Arc<dyn Outbox> = outbox.clone();
         while let Some(chunk) = self.response.chunk().await? {

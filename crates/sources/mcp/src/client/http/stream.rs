@@ -1,4 +1,4 @@
-//! Reading HTTP responses: whole bodies, and streams of messages as server-sent events.
+//! Reads HTTP responses: whole bodies, and streams of messages as server-sent events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use crate::client::error::RequestError;
 use crate::client::limits::{HANDSHAKE_TIMEOUT, MAX_MESSAGE};
 use crate::client::peer::{Outbox, Peer, PendingRequest};
 
-/// How much of an error response is read.
+/// Maximum number of bytes to read of an error response.
 pub(super) const MAX_ERROR: u64 = 64 << 10;
-/// Timeout of a stream that may stay silent, and of requests that have none.
+/// Timeout of requests without a timeout, and of streams on which the server may stay silent.
 const LONGEST: Duration = Duration::from_hours(24);
-/// Timeout for the end of a response whose content is complete.
+/// Timeout for reading the rest of a response that is no longer needed.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A stream of messages, which may arrive in several responses.
+/// A stream of messages, which may span several HTTP responses.
 #[derive(Default)]
 pub(super) struct MessageStream {
     pub(super) events: Events,
 }
 
 impl MessageStream {
-    /// Reads until the stream ends, or its request has a response. Returns the number of messages.
+    /// Reads messages until the stream ends, or until the pending request has its response. Returns the number of messages.
     pub(super) async fn read(
         &mut self,
         mut response: StreamingResponse,
@@ -84,7 +84,7 @@ pub(super) async fn read_all(mut response: StreamingResponse, limit: u64) -> Res
     Ok(body)
 }
 
-/// Discards a response. Its end is still read if it comes soon, so that the connection can be reused.
+/// Discards a response. Reads its end if that arrives soon, so that the connection can be reused.
 pub(super) fn drain(mut response: StreamingResponse) {
     if matches!(response.chunk().now_or_never(), Some(Ok(None) | Err(_))) {
         return;
@@ -92,14 +92,14 @@ pub(super) fn drain(mut response: StreamingResponse) {
     tokio::spawn(timeout(DRAIN_TIMEOUT, read_all(response, MAX_ERROR)));
 }
 
-/// Uses the caller's timeout, or one day if there is none.
+/// Returns the limits of a request with this timeout; without one, the timeout is one day.
 pub(super) fn patience(time: Option<Duration>) -> StreamLimits {
     let time = time.unwrap_or(LONGEST);
     // A stream may carry any amount of progress before its response; each message is bounded.
     StreamLimits { first_byte: time, idle: time, total: time, bytes: u64::MAX }
 }
 
-/// Timeouts of a stream on which the server speaks unasked.
+/// Returns the limits of a stream on which the server sends messages that answer no request.
 pub(super) fn stream_patience() -> StreamLimits {
     StreamLimits { first_byte: HANDSHAKE_TIMEOUT, ..patience(None) }
 }

@@ -1,4 +1,4 @@
-//! The life of a server: connected, followed while its tools change, and connected again when the connection is lost.
+//! Keeps a server connected: connects, follows changes of the server's tools, and reconnects when the connection is lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use crate::pin::{PinStatus, PinStore, compare};
 
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_mins(1);
-/// A connection that lasted this long resets the backoff.
+/// Minimum duration of a connection that resets the backoff.
 const STEADY: Duration = Duration::from_secs(10);
-/// Debounce for list changes; servers often send several at once.
+/// Debounce delay for changes of the tool list. Servers often send several notifications at once.
 const SETTLE: Duration = Duration::from_millis(50);
-/// The longest debounce, for a server whose list changes all the time.
+/// Maximum debounce delay, for a server whose tool list changes all the time.
 const LONGEST_SETTLE: Duration = Duration::from_secs(5);
-/// Interval between checks for newly approved pins.
+/// Interval between checks for changed pins.
 const PIN_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Live {
     pub(super) upstream: Arc<Upstream>,
     pub(super) state: watch::Sender<SourceState>,
     pub(super) report: RwLock<ServerReport>,
-    /// Skips the backoff, because the server can probably be connected now.
+    /// Skips the rest of the backoff delay, because a connection will probably succeed now.
     pub(super) reconnect: Notify,
     pins: Option<Arc<dyn PinStore>>,
 }
@@ -49,7 +49,7 @@ impl Live {
         Arc::new(Self { upstream, state, report: RwLock::new(report), reconnect: Notify::new(), pins })
     }
 
-    /// Connects, and reconnects whenever the connection is lost.
+    /// Connects to the server, and reconnects whenever the connection is lost. Never returns.
     pub(super) async fn run(self: Arc<Self>) {
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
         let mut delay = Duration::ZERO;
@@ -59,7 +59,7 @@ impl Live {
                 Ok(connection) => self.follow(Arc::new(connection)).await,
                 Err(error) => error,
             };
-            // A long attempt that never became a connection says nothing about the next one.
+            // Only a long connection resets the backoff, not a long attempt to connect.
             if started.elapsed() >= STEADY && self.upstream.now().is_some() {
                 backoff.reset();
                 delay = Duration::ZERO;
@@ -67,7 +67,7 @@ impl Live {
             let why = error.to_string();
             let needs_login = matches!(error, RequestError::LoginRequired(_));
             self.upstream.set(Err(error));
-            // A server that only restarts keeps its tools on offer meanwhile.
+            // The tools stay available while a server restarts.
             if !delay.is_zero() || !matches!(*self.state.borrow(), SourceState::Ready(_)) {
                 self.fail(&why);
                 self.report.write().needs_login = needs_login;
@@ -89,7 +89,7 @@ impl Live {
         self.state.send_replace(SourceState::Failed(why.into()));
     }
 
-    /// Offers the tools of a connection until it ends. Returns why it ended.
+    /// Publishes the tools of a connection until the connection ends. Returns why it ended.
     async fn follow(&self, connection: Arc<Connection>) -> RequestError {
         let Err(error) = self.try_follow(&connection).await;
         error
@@ -100,7 +100,7 @@ impl Live {
         let mut stamp = self.stamp();
         let mut subscription = ChangeSubscription::start(connection).await;
         self.list(connection).await?;
-        // Approvals are set before the first call can use the connection.
+        // Sets the approvals before the first call can use the connection.
         self.publish();
         self.upstream.set(Ok(connection.clone()));
         self.upstream.renew_watches();
@@ -117,7 +117,7 @@ impl Live {
                     let is_tools = change == Change::Tools;
                     let _ = self.upstream.changes().send(change);
                     if is_tools {
-                        // A server that reports changes all the time is asked less and less often.
+                        // If a server reports changes all the time, Helve requests its list less and less often.
                         let often = listed.elapsed() < settle * 2;
                         settle = if often { (settle * 2).min(LONGEST_SETTLE) } else { SETTLE };
                         pause(connection, settle).await?;
@@ -131,7 +131,7 @@ impl Live {
                     if again {
                         pause(connection, FIRST_DELAY).await?;
                         subscription = ChangeSubscription::start(connection).await;
-                        // A change may have been missed meanwhile, or the server may be gone.
+                        // In the meantime, Helve may have missed a change, or the server may be gone.
                         self.list_again(connection).await?;
                     }
                 }
@@ -146,7 +146,7 @@ impl Live {
         }
     }
 
-    /// Forwards pending changes, except those of the tools, which are about to be listed.
+    /// Forwards pending changes, except changes of the tools, because the caller is about to list them.
     fn forward_changes(&self, changes: &mut broadcast::Receiver<Change>) {
         let send = |change| drop(self.upstream.changes().send(change));
         loop {
@@ -163,7 +163,7 @@ impl Live {
         self.pins.as_ref().map_or(0, |pins| pins.stamp())
     }
 
-    /// Lists the tools once more. A list that cannot be read leaves the one before in use.
+    /// Lists the tools again. If the new list cannot be read, the previous list stays in use.
     async fn list_again(&self, connection: &Connection) -> Result<(), RequestError> {
         match self.list(connection).await {
             Err(error) if error.ends_connection() => return Err(error),
@@ -211,14 +211,14 @@ impl Live {
         Ok(())
     }
 
-    /// Offers the approved tools.
+    /// Compares the offered tools with the pins, and publishes the approved tools.
     pub(super) fn publish(&self) {
         let pins = match self.pins.as_ref().map(|pins| pins.pins(&self.upstream.identity)) {
             None => None,
             Some(Ok(pins)) => Some(pins),
             Some(Err(why)) => {
                 self.upstream.approve(HashMap::new());
-                return self.fail(&format!("the approvals cannot be read, so none of its tools is used: {why}"));
+                return self.fail(&format!("cannot read the approved definitions of its tools, so none of them is used: {why}"));
             }
         };
         let mut report = self.report.write();
@@ -241,7 +241,7 @@ impl Live {
         }
     }
 
-    /// Identifies what implements a tool: the server, and its definition of the tool.
+    /// Returns the digest of what implements a tool: the server, and its definition of the tool.
     pub(super) fn implementation(&self, offer: &Offer) -> Digest {
         Digest::of([self.upstream.identity.as_bytes().as_slice(), offer.digest.as_bytes()])
     }
@@ -255,7 +255,7 @@ impl Live {
             if let Some(name) = &fields.name {
                 names.insert(offer.name.clone(), name.clone());
             }
-            // It was checked before it became an offer.
+            // Cannot fail: the definition was checked before it became an offer.
             let spec = offer::spec(&offer.definition, definition, fields).ok()?.with_implementation(self.implementation(offer));
             let headers = HeaderParam::of(offer.definition.get("inputSchema").unwrap_or(&Value::Null)).unwrap_or_default();
             let (name, upstream) = (offer.name.as_str().into(), self.upstream.clone());
@@ -266,15 +266,15 @@ impl Live {
     }
 }
 
-/// Waits a little.
+/// Waits for the duration `time`.
 ///
 /// # Errors
-/// If the connection ends meanwhile.
+/// Returns an error as soon as the connection ends.
 async fn pause(connection: &Connection, time: Duration) -> Result<(), RequestError> {
     tokio::time::timeout(time, connection.wait_for_end()).await.map_or(Ok(()), Err)
 }
 
-/// Waits for the end of a subscription, forever if there is none. Returns whether to subscribe again.
+/// Waits for the end of a subscription, or forever if there is none. Returns whether to subscribe again.
 async fn end_of(subscription: &mut Option<ChangeSubscription>) -> bool {
     match subscription {
         Some(subscription) => subscription.end().await,

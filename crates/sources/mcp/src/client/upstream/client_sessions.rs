@@ -1,4 +1,4 @@
-//! Connections of their own for the sessions of legacy clients.
+//! Opens a separate connection to a server for each session of a legacy client.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use crate::client::error::RequestError;
 use crate::client::limits::HANDSHAKE_TIMEOUT;
 use crate::downstream::Downstream;
 
-/// How many client sessions may have a connection of their own.
+/// Maximum number of client sessions with one server.
 const MAX_SESSIONS: usize = 64;
 
-/// How many requests of one session are replayed on a new connection.
+/// Maximum number of requests of one session that are replayed on a new connection.
 const MAX_REPLAYS: usize = 1_000;
 
-/// Requests that a server forgets with its connection, by what they set: they are sent again on a new one.
+/// Requests to replay on a new connection, because their effect ends with the connection. The key says what the request sets.
 type Replays = BTreeMap<String, (String, Map<String, Value>)>;
 
-/// A connection that is opened when it is first needed.
+/// A connection that is opened at its first use.
 type LazyConnection = Arc<OnceCell<Arc<Connection>>>;
 
-/// All client sessions with one server.
+/// All client sessions with one server, by session id.
 #[derive(Default)]
 pub(crate) struct ClientSessions(Mutex<HashMap<Arc<str>, ClientSession>>);
 
@@ -38,7 +38,7 @@ struct ClientSession {
 }
 
 impl ClientSessions {
-    /// The connection of a session, opened or not, and the requests to replay on a new one.
+    /// Returns the connection of a session, and the requests to replay if the connection is not open yet.
     fn find(&self, session: &Arc<str>) -> Result<(LazyConnection, Replays), RequestError> {
         let mut all = self.all();
         if all.len() >= MAX_SESSIONS && !all.contains_key(session) {
@@ -49,7 +49,7 @@ impl ClientSessions {
         Ok((found.connection.clone(), replays))
     }
 
-    /// Records a successful request if the server forgets it with the connection.
+    /// Records a successful request whose effect ends with the connection, to replay it on a new connection.
     pub(crate) fn record(&self, session: &Arc<str>, method: &str, params: &Map<String, Value>) {
         let mut all = self.all();
         let Some(session) = all.get_mut(session) else { return };
@@ -63,7 +63,7 @@ impl ClientSessions {
         }
     }
 
-    /// Drops the connection of a session, unless another one has replaced it. The next request opens a new one.
+    /// Drops the connection of a session, unless a new connection has replaced it. The next request opens a new connection.
     pub(crate) fn lose(&self, session: &str, connection: &Arc<Connection>) {
         self.lose_if(session, |found| found.get().is_some_and(|found| Arc::ptr_eq(found, connection)));
     }
@@ -87,22 +87,22 @@ impl ClientSessions {
 }
 
 impl Upstream {
-    /// The legacy connection of one client session.
+    /// Returns the legacy connection of one client session. Opens the connection if necessary.
     pub(crate) async fn session(&self, session: &Arc<str>, from: &Downstream) -> Result<Arc<Connection>, RequestError> {
         if self.is_modern_only.load(Ordering::Relaxed) {
-            return Err(RequestError::Protocol("it does not support the legacy era".to_owned()));
+            return Err(RequestError::Protocol("the server does not support the legacy era".to_owned()));
         }
         for _ in 0..2 {
             let (cell, replays) = self.sessions.find(session)?;
             match cell.get_or_try_init(|| self.open_session(from, replays)).await {
                 Ok(connection) if connection.ended().is_none() => return Ok(connection.clone()),
-                // It ended between two requests, so nothing is lost.
+                // The connection ended between two requests, so no request is lost.
                 Ok(ended) => self.sessions.lose(session, ended),
                 Err(error) => {
                     self.sessions.lose_if(session, |found| Arc::ptr_eq(found, &cell));
                     let refused =
                         matches!(error, RequestError::Protocol(_) | RequestError::Rpc(_) | RequestError::Status { status: 400..=499, .. });
-                    // A modern server that refuses the legacy handshake, in whatever way, is not asked for it again.
+                    // Does not try the legacy handshake again with a modern server that rejected it, with whatever error.
                     if refused && self.now().is_some_and(|connection| connection.era == Era::Modern) {
                         self.is_modern_only.store(true, Ordering::Relaxed);
                         return Err(RequestError::Protocol(error.to_string()));
@@ -136,7 +136,7 @@ impl Upstream {
         Ok(connection)
     }
 
-    /// Ends a client session.
+    /// Ends a client session and closes its connection.
     pub(crate) fn end_session(&self, session: &str) {
         self.sessions.all().remove(session);
     }

@@ -1,4 +1,4 @@
-//! Resources that modern clients watch: one subscription at the server serves all of them.
+//! Watches resources for modern clients. All clients share one subscription to the server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use crate::client::connection::RequestOptions;
 use crate::client::error::RequestError;
 use crate::client::limits::HANDSHAKE_TIMEOUT;
 
-/// How many resources of one server are watched.
+/// Maximum number of watched resources of one server.
 const MAX_WATCHED: usize = 1_000;
-/// Delay before a subscription that ended is opened again.
+/// Delay before an ended subscription is opened again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The watched resources.
+/// The resources of one server that clients watch.
 #[derive(Default)]
 pub(super) struct ResourceWatches(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     watched: BTreeMap<String, Watch>,
-    /// The modern subscription to all of them.
+    /// The subscription to all watched resources of a modern server. Dropping the guard cancels it.
     subscription: Option<DropGuard>,
 }
 
 #[derive(Default)]
 struct Watch {
-    /// The number of clients.
+    /// The number of clients that watch the resource.
     count: usize,
-    /// Whether the server was asked.
+    /// Whether Helve has subscribed to the resource on the server.
     subscribed: bool,
 }
 
 impl Upstream {
-    /// Watches a resource for one more client, or for one fewer.
+    /// Adds a client that watches a resource if `more` is set, otherwise removes one. Changes the subscription on the server if necessary.
     pub(crate) async fn watch(self: &Arc<Self>, uri: &str, more: bool) -> Result<(), RequestError> {
         if !self.watches.count(uri, more) {
             return Ok(());
@@ -51,7 +51,7 @@ impl Upstream {
         Ok(())
     }
 
-    /// Subscribes again on a new connection, because a legacy server forgets its subscriptions.
+    /// Renews all subscriptions on a new connection to a legacy server, which forgets them with the old connection.
     pub(crate) fn renew_watches(self: &Arc<Self>) {
         if self.now().is_none_or(|connection| connection.era == Era::Modern) {
             return;
@@ -80,7 +80,7 @@ impl Upstream {
 }
 
 impl ResourceWatches {
-    /// Counts a client. Returns whether the server must be asked.
+    /// Adds or removes a client. Returns whether the subscription on the server must change.
     fn count(&self, uri: &str, more: bool) -> bool {
         let watched = &mut self.0.lock().watched;
         if more {
@@ -89,7 +89,7 @@ impl ResourceWatches {
             }
             let watch = watched.entry(uri.to_owned()).or_default();
             watch.count += 1;
-            // A resource that the server refused is asked for again.
+            // Also tries again if the server rejected an earlier subscription.
             return !watch.subscribed;
         }
         let Some(watch) = watched.get_mut(uri) else { return false };
@@ -107,7 +107,7 @@ impl ResourceWatches {
         }
     }
 
-    /// Marks all resources as not subscribed, and returns them.
+    /// Marks all resources as not subscribed, and returns their URIs.
     fn reset(&self) -> Vec<String> {
         let watched = &mut self.0.lock().watched;
         for watch in watched.values_mut() {
@@ -116,10 +116,10 @@ impl ResourceWatches {
         watched.keys().cloned().collect()
     }
 
-    /// Replaces the subscription at a modern server by one to all watched resources.
+    /// Replaces the subscription on a modern server with one to all watched resources.
     fn subscribe_all(&self, upstream: &Arc<Upstream>) {
         let mut state = self.0.lock();
-        // Dropping the guard cancels the subscription before.
+        // Dropping the guard cancels the previous subscription.
         state.subscription = None;
         if state.watched.is_empty() {
             return;
@@ -134,7 +134,7 @@ impl ResourceWatches {
         state.subscription = Some(cancel.clone().drop_guard());
         tokio::spawn(async move {
             while let Some(upstream) = upstream.upgrade().filter(|_| !cancel.is_cancelled()) {
-                // Its notifications go to the connection's changes. A server that does not know the method has none.
+                // The connection's changes receive the notifications. A server that does not know the method sends none.
                 let options = RequestOptions { cancel: cancel.clone(), ..RequestOptions::default() };
                 if let Err(RequestError::Rpc(error)) = upstream.request("subscriptions/listen", &params, &options).await {
                     tracing::debug!(%error, "MCP server refused the subscription to resources");
@@ -149,7 +149,7 @@ impl ResourceWatches {
         });
     }
 
-    /// Stops watching.
+    /// Removes all clients, and cancels the subscription.
     pub(super) fn clear(&self) {
         *self.0.lock() = State::default();
     }
