@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use helve_core::store::DecisionRecord;
 use helve_core::{Grant, Message, MessageBody, RunId};
 use schemars::JsonSchema;
@@ -80,7 +81,8 @@ impl Agent {
         let outbox = Outbox::new(self.0.executor.redactor());
         let driver = Driver::new(&mut self.0, run, Some(outbox.clone()), cancel.clone());
         let answer = drive(driver);
-        RunStream::new(Box::pin(async move { ((), answer.await) }), outbox, cancel)
+        // Not an async block: that would hold the large future twice.
+        RunStream::new(Box::pin(answer.map(|answer| ((), answer))), outbox, cancel)
     }
 
     /// Records the decisions, if the run is stored. For each request only the first decision counts; another process may have made it.
