@@ -100,7 +100,7 @@ fn failures_say_what_where_and_what_next() {
         (&["tools", "call", "calculate", "expression=2 +"], 1, &["failed", "cannot calculate"]),
         (&["tools", "call", "calculate", "2+2"], 2, &["neither `key=value` nor a JSON object", "hint:"]),
         (&["tools", "call", "calculate", "{bad"], 2, &["not valid JSON", "quote the JSON"]),
-        (&["tools", "call", "calculate", "a=1", "a=2"], 2, &["given twice"]),
+        (&["tools", "call", "calculate", "a=1", "a=2"], 2, &["duplicate argument"]),
         (&["tools", "show", "get_tim"], 1, &["there is no tool `get_tim`", "did you mean `get_time`?"]),
         (&["tools", "show", "zzz"], 1, &["`helve tools` lists all tools"]),
         (&["tools", "cal"], 2, &["call"]),

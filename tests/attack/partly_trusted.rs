@@ -142,7 +142,7 @@ fn adding_a_server_agrees_to_nothing_else() {
     let project = trusted(&[("tools/builtin/say.yaml", &echo("say"))]);
     project.write("tools/builtin/other.yaml", echo("other").as_bytes());
     let added = project.run(&["mcp", "add", "gone", "--", "sh", "-c", "exit 1"]);
-    assert!(stderr(&added).contains("written to tools/mcp/gone.yaml"), "{}", stderr(&added));
+    assert!(stderr(&added).contains("to tools/mcp/gone.yaml"), "{}", stderr(&added));
     let question = asked(&project);
     let is_asked = |name: &str| question.contains(&format!("tools/{name}.yaml"));
     assert!(is_asked("builtin/other") && !is_asked("builtin/say") && !is_asked("mcp/gone"), "{question}");

@@ -53,7 +53,7 @@ fn what_was_not_recorded_is_refused() {
     let denied = scene.with("agents/a.yaml", "name: a\ntools: [calculate]\npermissions: {calculate: deny}\n");
     let ran = denied.events(&["--model", &replay, "go"]);
     assert_eq!((ran.code, ran.end().1.as_str()), (Some(1), "recording"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("Tools may have returned other results"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("The tools may have returned other results"), "{}", ran.stderr);
 }
 
 #[test]

@@ -141,7 +141,7 @@ async fn lists_that_are_none_fail_and_say_why() {
         (raw_response("200 OK", "text/html", "<p>hi</p>"), "invalid tool list"),
         (raw_response("200 OK", "application/json", r#"{"tools": {}}"#), "invalid tool list: `tools` is not a list"),
         (raw_response("200 OK", "application/json", "7"), "invalid tool list: `tools` is not a list"),
-        (raw_response("200 OK", "application/json", &"[".repeat(5 << 20)), "the response of"),
+        (raw_response("200 OK", "application/json", &"[".repeat(5 << 20)), "the response from"),
     ] {
         let server = RawServer::responding([bytes]).await;
         let source = connect(&server.url("/"), &json!({})).expect("a source");
