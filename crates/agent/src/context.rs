@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub use self::tool_calls::{ToolCallContext, ToolCallRecord};
 
-/// An error that a context returns.
+/// An error that a [`Context`](crate::Context) returns.
 pub type ContextError = Box<dyn Error + Send + Sync>;
 
 /// A part of the prompt that may change from turn to turn.

@@ -42,7 +42,7 @@ pub enum Refusal {
     #[error("the server redirected from https to http, which is not encrypted")]
     Downgrade,
     /// The server redirected a request with a body to another host.
-    #[error("the server redirected to another host, which would receive the request body")]
+    #[error("refused a redirect to another host, which would receive the request body")]
     BodyElsewhere,
 }
 

@@ -38,21 +38,21 @@ impl Era {
 /// The JSON-RPC error codes of the protocol; their values are in [`CODES`].
 #[derive(Debug)]
 pub struct Codes {
-    /// The message is not valid JSON.
+    /// The code for a message that is not valid JSON.
     pub parse: i64,
-    /// The message is not a valid request.
+    /// The code for a message that is not a valid request.
     pub request: i64,
-    /// The method does not exist.
+    /// The code for a method that does not exist.
     pub method: i64,
-    /// The parameters are invalid.
+    /// The code for invalid parameters.
     pub params: i64,
-    /// The server failed internally.
+    /// The code for an internal error of the server.
     pub internal: i64,
-    /// The HTTP headers do not match the body.
+    /// The code for HTTP headers that do not match the body.
     pub headers: i64,
-    /// The client lacks a required capability.
+    /// The code for a capability that the client lacks.
     pub capability: i64,
-    /// The protocol version is not supported.
+    /// The code for an unsupported protocol version.
     pub version: i64,
 }
 

@@ -1,6 +1,6 @@
 //! A list of models that support native function calling on every server. For all other models, Helve finds out at run time.
 
-/// Prefixes of model names. Servers of open models differ, so this lists only families that their own providers serve.
+/// Name prefixes of models that support native function calling on every server. Open models are not listed: their servers differ.
 const NATIVE: [&str; 9] = ["gpt-4", "gpt-5", "o3", "o4-mini", "claude", "gemini", "grok", "deepseek-chat", "mistral-large"];
 
 /// Returns whether a model supports native function calling, or `None` if that is not known.

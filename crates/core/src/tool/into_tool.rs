@@ -14,25 +14,25 @@ use crate::spec::{SpecError, ToolSpec};
 
 /// Marker types for the ways to become a tool. They distinguish the implementations of [`IntoTool`]; the compiler infers them.
 pub(super) mod kind {
-    /// The type implements [`Tool`](super::Tool).
+    /// Marks a type that implements [`Tool`](super::Tool).
     #[derive(Debug)]
     pub enum Untyped {}
-    /// The type implements [`TypedTool`](crate::TypedTool).
+    /// Marks a type that implements [`TypedTool`](crate::TypedTool).
     #[derive(Debug)]
     pub enum Typed {}
-    /// The type implements [`DynTool`](super::DynTool).
+    /// Marks a type that implements [`DynTool`](super::DynTool).
     #[derive(Debug)]
     pub enum Erased {}
-    /// The type is an `Arc` of a [`DynTool`](super::DynTool).
+    /// Marks a type that is an `Arc` of a [`DynTool`](super::DynTool).
     #[derive(Debug)]
     pub enum Shared {}
-    /// The type is a closure in a [`ToolFn`](crate::ToolFn).
+    /// Marks a type that is a closure in a [`ToolFn`](crate::ToolFn).
     #[derive(Debug)]
     pub enum Closure {}
-    /// The type has an `impl` block with `#[tools]`.
+    /// Marks a type that has an `impl` block with `#[tools]`.
     #[derive(Debug)]
     pub enum Methods {}
-    /// The type is a list of tools.
+    /// Marks a type that is a list of tools.
     #[derive(Debug)]
     pub enum List<Kind> {
         /// A variant that cannot be constructed.

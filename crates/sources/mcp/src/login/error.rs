@@ -57,7 +57,7 @@ pub enum AuthError {
         reason: String,
     },
     /// Helve has no client registration that the issuer accepts.
-    #[error("Helve is not registered at {issuer}: {reason}")]
+    #[error("cannot register Helve as an OAuth client at {issuer}: {reason}")]
     Registration {
         /// The identifier of the issuer.
         issuer: String,
