@@ -155,7 +155,11 @@ async fn run(store: StoreHandle, executor: Executor, entry: Arc<Entry>, task: Ta
     let outcome = match prepared {
         Ok(Ok(prepared)) => executor.attempt(prepared, &cx, false).await.into_outcome(),
         Ok(Err(outcome)) => *outcome,
-        Err(_) => Outcome::failed(task.id, task.tool.clone(), ToolError::failed("the tool panicked while its call was being prepared; it did not run")),
+        Err(_) => Outcome::failed(
+            task.id,
+            task.tool.clone(),
+            ToolError::failed("the tool panicked while its call was being prepared; it did not run"),
+        ),
     };
     let is = |kind: ErrorKind| outcome.error().is_some_and(|error| error.kind() == kind);
     let end = match (stop.is_cancelled() && is(ErrorKind::Cancelled), task.idempotent) {
