@@ -171,7 +171,8 @@ async fn drain(scene: &Scene, read: Option<&Paths>) {
         people::answer_all(scene).await;
         let runs = people::drive_ready(scene).await;
         let mut open = false;
-        for state in [TaskState::Queued, TaskState::Running] {
+        // Twice: a task that goes back to the queue between two reads is in neither.
+        for state in [TaskState::Queued, TaskState::Running, TaskState::Queued, TaskState::Running] {
             open |= !store.tasks(TaskFilter::default().state(state).limit(1)).await.expect("a list").is_empty();
         }
         if runs == 0 && !open && people::idle(scene).await {
