@@ -3,6 +3,7 @@
 //! SQLite keeps the store in one file, without a server. One thread writes, and commits all waiting changes at once (group commit).
 //! PostgreSQL is for processes on several machines that take tasks from one queue.
 
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod crash;
 #[cfg(feature = "postgres")]
 mod postgres;
