@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use helve_core::Digest;
 use helve_mcp::login::{MemoryStore, TokenStore};
-use helve_project::StateFolder;
+use helve_project::{OnDamage, StateFile, StateFolder};
 use secrecy::{ExposeSecret, SecretString};
 
 const LOGINS: &str = "mcp-logins.json";
@@ -14,25 +14,20 @@ const LOGINS: &str = "mcp-logins.json";
 /// Returns the store of logins: a file in the state folder, or memory if there is no state folder.
 pub(super) fn logins(state: Option<&StateFolder>) -> Arc<dyn TokenStore> {
     match state {
-        Some(state) => Arc::new(LoginFile(state.clone())),
+        Some(state) => Arc::new(LoginFile::new(state.clone())),
         None => Arc::new(MemoryStore::default()),
     }
 }
 
-struct LoginFile(StateFolder);
+struct LoginFile(StateFile<BTreeMap<Digest, String>>);
 
 impl LoginFile {
-    fn read(&self) -> Result<BTreeMap<Digest, String>, String> {
-        let Some(text) = self.0.read(LOGINS).map_err(|error| error.to_string())? else { return Ok(BTreeMap::new()) };
-        // The error does not quote the text, which contains tokens.
-        serde_json::from_str(&text).map_err(|_| format!("{} is damaged; remove it and log in again", self.0.path(LOGINS).display()))
+    fn new(state: StateFolder) -> Self {
+        Self(StateFile::new(state, LOGINS, OnDamage::Refuse("remove it and log in again")))
     }
 
     fn change(&self, change: impl FnOnce(&mut BTreeMap<Digest, String>)) -> Result<(), String> {
-        let _lock = self.0.lock().map_err(|error| error.to_string())?;
-        let mut logins = self.read()?;
-        change(&mut logins);
-        self.0.write(LOGINS, &serde_json::to_string(&logins).unwrap_or_default()).map_err(|error| error.to_string())
+        self.0.change(change).map_err(|error| error.to_string())
     }
 }
 
@@ -42,7 +37,7 @@ fn name_of(key: &str) -> Digest {
 
 impl TokenStore for LoginFile {
     fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<SecretString>, String>> {
-        Box::pin(async move { Ok(self.read()?.remove(&name_of(key)).map(SecretString::from)) })
+        Box::pin(async move { Ok(self.0.load().map_err(|error| error.to_string())?.remove(&name_of(key)).map(SecretString::from)) })
     }
 
     fn save<'a>(&'a self, key: &'a str, document: SecretString) -> BoxFuture<'a, Result<(), String>> {

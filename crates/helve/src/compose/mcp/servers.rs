@@ -162,7 +162,7 @@ impl Helve {
             connections: project.servers.connections.clone(),
             redactor: self.redactor.clone(),
             pins: Some(Arc::new(PinFile::of(project.state.clone()))),
-            eras: project.state.clone().map(|state| Arc::new(EraFile(state)) as Arc<dyn EraStore>),
+            eras: project.state.clone().map(|state| Arc::new(EraFile::new(state)) as Arc<dyn EraStore>),
             fetch: project.fetch.clone(),
             logins: logins(project.state.as_ref()),
             ..McpOptions::default()
