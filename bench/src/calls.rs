@@ -115,7 +115,7 @@ pub fn measure(report: &mut Report) {
     let plain = through_executor("add");
     report.row("one call through all layers, beyond the tool", plain - alone, "µs", ("the tool alone", alone), Some(2.0));
     report.row(
-        "the same, with retries, timeout and a limit of its own",
+        "one call through all layers, with retries, a timeout and a concurrency limit, beyond the tool",
         through_executor("add_with_rules") - alone,
         "µs",
         ("", 0.0),

@@ -63,5 +63,11 @@ pub fn measure(report: &mut Report) {
     let baseline = ("serialising the list with serde_json", bare.as_secs_f64() * 1e3);
     report.row("10,000 tools: snapshot and model list", snapshot_and_list(&plain), "ms", baseline, Some(100.0));
     let dotted = tools(|number| format!("self.tool.{number}"));
-    report.row("the same, with names that models do not accept", snapshot_and_list(&dotted), "ms", ("", 0.0), Some(100.0));
+    report.row(
+        "10,000 tools whose names must be rewritten for models: snapshot and model list",
+        snapshot_and_list(&dotted),
+        "ms",
+        ("", 0.0),
+        Some(100.0),
+    );
 }

@@ -19,13 +19,13 @@ pub trait Context: Send + Sync + 'static {
     /// Returns the name of the context, for logs and the store.
     fn id(&self) -> &str;
 
-    /// Returns the text for the prompt, or `None` if there is none.
+    /// Returns the text to add to the prompt, or `None` to add nothing.
     ///
     /// # Errors
     /// Returns an error if the text cannot be created. The run then continues without the text.
     fn render(&self) -> Result<Option<String>, ContextError>;
 
-    /// Returns the state to store, or `None` if there is none.
+    /// Returns the state to store with the run, or `None` if the context has no state.
     fn save(&self) -> Option<Value> {
         None
     }

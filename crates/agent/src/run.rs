@@ -315,7 +315,7 @@ impl Run {
         limits.max_cost.is_some_and(|max| spent >= max).then_some(EndOfRun::CostBudget)
     }
 
-    /// Changes to the next strategy. Returns `false` if there is none left.
+    /// Changes to the next strategy. Returns `false` if all strategies were tried.
     fn fall_back(&mut self, reason: &str, effects: &mut Vec<Effect>) -> bool {
         let Some(next) = self.strategy.next(self.settings.output_strategy, self.settings.constrains_output) else { return false };
         let (from, to) = (self.strategy.name().into(), next.name().into());

@@ -62,7 +62,7 @@ impl Strategy {
         if self == Self::Native { wanted.function_calling } else { wanted.fallback_to_structured_output }
     }
 
-    /// Returns the strategy to try after this one failed, or `None` if there is none.
+    /// Returns the strategy to try after this one failed, or `None` after the last one.
     pub(crate) fn next(self, wanted: OutputStrategy, constrains_output: bool) -> Option<Self> {
         if !wanted.fallback_to_structured_output {
             return None;

@@ -135,7 +135,7 @@ pub trait Store: Send + Sync + 'static {
     fn cancel_task(&self, task: CallId) -> Stored<'_, CancelResult>;
     /// Puts a copy of a failed or cancelled task into the queue, under a new id. Returns the copy.
     fn retry_task(&self, task: CallId) -> Stored<'_, Task>;
-    /// Returns a task, or `None` if there is none with this id.
+    /// Returns the task with this id, if it exists.
     fn task(&self, task: CallId) -> Stored<'_, Option<Task>>;
     /// Lists tasks, newest first.
     fn tasks(&self, filter: TaskFilter) -> Stored<'_, Vec<Task>>;
@@ -148,7 +148,7 @@ pub trait Store: Send + Sync + 'static {
     fn add_approval(&self, approval: Approval) -> Stored<'_, ()>;
     /// Decides an approval request. Only the first decision counts; it makes the run ready, or puts the call into the queue.
     fn decide(&self, approval: ApprovalId, decision: DecisionRecord) -> Stored<'_, DecisionResult>;
-    /// Returns an approval request, or `None` if there is none with this id.
+    /// Returns the approval request with this id, if it exists.
     fn approval(&self, approval: ApprovalId) -> Stored<'_, Option<Approval>>;
     /// Lists at most `limit` approval requests, newest first: only those of `run` if given, and only pending ones if `open` is true.
     fn approvals(&self, run: Option<RunId>, open: bool, limit: usize) -> Stored<'_, Vec<Approval>>;
@@ -162,14 +162,14 @@ pub trait Store: Send + Sync + 'static {
     fn commit_run(&self, commit: RunCommit) -> Stored<'_, u64>;
     /// Requests that the process that drives a run stop it. If no process drives the run, the caller must claim the run and end it.
     fn cancel_run(&self, run: RunId) -> Stored<'_, RunRecord>;
-    /// Returns a run, or `None` if there is none with this id.
+    /// Returns the run with this id, if it exists.
     fn run(&self, run: RunId) -> Stored<'_, Option<RunRecord>>;
     /// Lists at most `limit` runs, newest first; only those in `state` if given.
     fn runs(&self, state: Option<RunState>, limit: usize) -> Stored<'_, Vec<RunRecord>>;
     /// Returns at most `limit` events of a run whose number is greater than `after`, in order.
     fn events(&self, run: RunId, after: u64, limit: usize) -> Stored<'_, Vec<Event>>;
 
-    /// Returns a conversation with its messages, or `None` if there is none with this id.
+    /// Returns the conversation with this id and its messages, if it exists.
     fn conversation(&self, conversation: ConversationId) -> Stored<'_, Option<ConversationRecord>>;
     /// Lists at most `limit` conversations without their messages, last changed first.
     fn conversations(&self, limit: usize) -> Stored<'_, Vec<ConversationRecord>>;

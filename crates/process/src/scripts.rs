@@ -63,7 +63,10 @@ impl Scripts {
         }
         let scripts = self.clone();
         let comparing = tokio::task::spawn_blocking(move || scripts.compare());
-        comparing.await.unwrap_or_else(|error| Err(ToolError::failed("cannot check the tool's scripts for changes").caused_by(error)))
+        comparing.await.unwrap_or_else(|error| {
+            let command = self.0.words.join(" ");
+            Err(ToolError::failed(format!("cannot check the scripts of `{command}` for changes: {error}")))
+        })
     }
 
     fn compare(&self) -> Result<(), ToolError> {

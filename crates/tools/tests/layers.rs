@@ -29,7 +29,7 @@ async fn arguments_are_read_completed_and_checked() {
     assert_eq!(wrong["error"]["kind"], "invalid_parameters");
     assert_eq!(
         wrong["error"]["message"],
-        "/unti: expected only `n`, `unit`, got an unknown argument (did you mean `unit`?); /n: expected integer, got string \"far\""
+        "/unti: unknown argument, expected only `n`, `unit` (did you mean `unit`?); /n: expected integer, got string \"far\""
     );
     assert_eq!(wrong["error"]["details"]["problems"][1], json!({"path": "/n", "expected": "integer", "got": "string \"far\""}));
     let mut deep = json!(1);

@@ -32,7 +32,7 @@ impl Agent {
         Ok(self)
     }
 
-    /// Returns the store of the agent's runs, or `None` if there is none.
+    /// Returns the store of the agent's runs, or `None` if they are not stored.
     #[must_use]
     pub fn store(&self) -> Option<&StoreHandle> {
         self.0.store.as_ref()

@@ -44,7 +44,7 @@ impl Calls {
         self.take(ended)
     }
 
-    /// Returns the next call that has ended or needs a decision, or `None` if there is none yet.
+    /// Returns a call that has ended or needs a decision, or `None` if all calls are still running.
     pub(super) fn try_next(&mut self) -> Option<CallState> {
         let ended = self.tasks.try_join_next_with_id()?;
         self.take(ended)

@@ -22,6 +22,9 @@ const STEPS: usize = 20_000;
 /// Maximum number of names to compare for a suggestion.
 const NAMES: usize = 200;
 
+/// The value of [`Problem::got`] for a field that the schema does not have.
+const UNKNOWN: &str = "an unknown argument";
+
 /// One reason why a value does not match a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
@@ -51,13 +54,16 @@ impl Problem {
         let names: Vec<_> = known.clone().take(20).map(|name| format!("`{}`", shown_name(name))).collect();
         let expected = if names.is_empty() { "no arguments".to_owned() } else { format!("only {}", names.join(", ")) };
         let hint = suggest::nearest(name, known.take(NAMES)).map(|near| format!("did you mean `{near}`?"));
-        Self { path: pointer(&format!("{path}/{}", shown_name(name))), expected, got: "an unknown argument".into(), hint }
+        Self { path: pointer(&format!("{path}/{}", shown_name(name))), expected, got: UNKNOWN.into(), hint }
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: expected {}, got {}", self.path, self.expected, self.got)?;
+        match self.got.as_str() {
+            UNKNOWN => write!(f, "{}: unknown argument, expected {}", self.path, self.expected)?,
+            got => write!(f, "{}: expected {}, got {got}", self.path, self.expected)?,
+        }
         self.hint.iter().try_for_each(|hint| write!(f, " ({hint})"))
     }
 }

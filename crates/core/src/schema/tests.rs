@@ -139,7 +139,7 @@ fn problems_say_where_what_and_what_was_meant() {
     assert_eq!(
         problems,
         [
-            "/querry: expected only `query`, `count`, `order`, got an unknown argument (did you mean `query`?)",
+            "/querry: unknown argument, expected only `query`, `count`, `order` (did you mean `query`?)",
             "/query: expected a value for this required argument, got nothing",
             "/count: expected integer, got string \"many\"",
             "/order: expected one of \"newest\", \"oldest\", got string \"newst\" (did you mean \"newest\"?)",

@@ -17,7 +17,7 @@ pub trait Rows {
     /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// Returns a task, or `None` if there is none with this id.
+    /// Returns the task with this id, if it exists.
     fn task(&mut self, task: CallId) -> Row<Option<Task>>;
     /// Stores a new task. Returns false, without a change, if there is already a task with this id.
     fn add_task(&mut self, task: &Task) -> Row<bool>;
@@ -28,14 +28,14 @@ pub trait Rows {
     /// Returns all running tasks.
     fn running_tasks(&mut self) -> Row<Vec<Task>>;
 
-    /// Returns an approval request, or `None` if there is none with this id.
+    /// Returns the approval request with this id, if it exists.
     fn approval(&mut self, approval: ApprovalId) -> Row<Option<Approval>>;
     /// Inserts or updates an approval request.
     fn put_approval(&mut self, approval: &Approval) -> Row<()>;
     /// Returns the pending requests of a run. Without a run, returns at least all requests that can expire or whose process can be lost.
     fn open_approvals(&mut self, run: Option<RunId>) -> Row<Vec<Approval>>;
 
-    /// Returns a run, or `None` if there is none with this id.
+    /// Returns the run with this id, if it exists.
     fn run(&mut self, run: RunId) -> Row<Option<RunRecord>>;
     /// Inserts or updates a run.
     fn put_run(&mut self, run: &RunRecord) -> Row<()>;
@@ -48,7 +48,7 @@ pub trait Rows {
     /// Appends an event to its run.
     fn add_event(&mut self, event: &Event) -> Row<()>;
 
-    /// Returns a conversation without its messages, or `None` if there is none with this id.
+    /// Returns the conversation with this id, if it exists, without its messages.
     fn conversation(&mut self, conversation: ConversationId) -> Row<Option<ConversationRecord>>;
     /// Inserts or updates a conversation, except for its messages.
     fn put_conversation(&mut self, conversation: &ConversationRecord) -> Row<()>;

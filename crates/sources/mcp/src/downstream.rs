@@ -68,12 +68,6 @@ impl Passage {
         *self.required.lock() = Some(input);
     }
 
-    /// Returns whether the server requested input.
-    #[must_use]
-    pub fn is_input_required(&self) -> bool {
-        self.required.lock().is_some()
-    }
-
     /// Removes and returns the server's input requests.
     #[must_use]
     pub fn take_input_required(&self) -> Option<InputRequired> {

@@ -61,7 +61,7 @@ impl ServerFacts {
 }
 
 impl Connection {
-    /// Connects in the requested era, or, if there is none, in the newest era that the server supports.
+    /// Connects in the requested era of the protocol; without one, in the newest era that the server supports.
     pub(crate) async fn open(address: &ServerAddress, client_identity: &ClientIdentity, era: Option<Era>) -> Result<Self, RequestError> {
         let mut handshake = Handshake::new(address, client_identity).await?;
         if era != Some(Era::Legacy) {

@@ -20,7 +20,7 @@ const MARGIN_SECONDS: i64 = 60;
 /// The key is the URL of the MCP server, which is not a valid file name. The document is a text that contains the tokens and says which
 /// issuer and server they belong to. A store must write a document completely or not at all.
 pub trait TokenStore: Send + Sync {
-    /// Loads the document of a server. Returns `None` if there is none.
+    /// Loads the document of a server. Returns `None` if none was saved.
     ///
     /// # Errors
     /// Returns why the document cannot be read.
